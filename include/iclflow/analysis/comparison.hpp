@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+
+#include "iclflow/analysis/phases.hpp"
+#include "iclflow/trajectory/trajectory.hpp"
+
+namespace iclflow {
+
+/// A value with the standard error over seeds (empty with fewer than two).
+struct Estimate {
+  double value = 0.0;
+  std::optional<double> standard_error;
+};
+
+/// Mean and standard error of one observable over members, per time; only times that all members reached.
+struct Band {
+  std::vector<double> times;
+  std::vector<double> mean;            ///< time-major, observable.width() entries a time
+  std::vector<double> standard_error;  ///< same shape; zero with one member
+  std::size_t width = 1;
+};
+[[nodiscard]] Band seed_band(const DynamicsResult& result, std::string_view observable);
+
+/// Theory against simulation on one clock. Gaps as in summary.json:
+/// loss_gap = mean over the simulation's times of |loss_sim - loss_theory| / loss_theory(0), loss_gap_max its maximum;
+/// emergence_time_gap relative; mu_gap, omega_gap = mean over time of the largest entry difference over the theory's
+/// largest final entry. Value: gap of the seeds' mean curve; standard error: over the seeds' own gaps.
+struct Comparison {
+  Estimate loss_gap;
+  Estimate loss_gap_max;
+  std::optional<Estimate> emergence_time_gap;
+  Estimate mu_gap;
+  Estimate omega_gap;
+};
+/// theory: one member with observables loss, mu, omega_block; simulation: the same per seed. The theory is
+/// interpolated (monotone cubic) to the simulation's times when they differ. end_loss: theory's at the final time.
+[[nodiscard]] Comparison compare(const DynamicsResult& theory, const DynamicsResult& simulation, double end_loss);
+
+}  // namespace iclflow

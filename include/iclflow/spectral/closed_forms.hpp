@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "iclflow/problem/initial.hpp"
+
+namespace iclflow {
+
+/// Closed forms under the large-context closure; losses are ell (half, noise-free target, summed over tasks).
+/// With x_i = kappa phi_i d_i / L a task's loss is (P_i / 2) x_i / (1 + x_i); kappa is the coefficient.
+/// Source: theory/05-closed-forms.md.
+
+struct DedicatedLimit {
+  double loss;
+  std::vector<double> mu;     ///< sqrt(d_i) / (1 + x_i), x_i = e phi_i d_i / L
+  std::vector<double> omega;  ///< d_i^{-1/2}
+};
+/// One head per task: the limit of the balanced split flow from an aligned start. Empty when H < I.
+[[nodiscard]] std::optional<DedicatedLimit> dedicated_limit(const Problem& problem);
+
+struct SingleHead {
+  double loss;
+  double coefficient;         ///< kappa: e I for equal tasks; else the kappa whose summed task losses equal `loss`
+  std::vector<double> mu;     ///< best value per task
+  std::vector<double> omega;  ///< best value per block
+};
+/// The best a single head can do on all tasks.
+[[nodiscard]] SingleHead best_single_head(const Problem& problem);
+
+/// kappa of the best H heads: e I, I/(H-1), or 1. Empty for unequal tasks.
+[[nodiscard]] std::optional<double> best_coefficient(const Problem& problem);
+
+struct HeadPair {
+  double loss;         ///< infimum, reached as omega -> 0 with 2 mu omega = 1/(1 + phi d / L)
+  double coefficient;  ///< 1
+};
+/// Opposite heads on one task: de-biased gradient descent. Empty unless I = 1 and H >= 2.
+[[nodiscard]] std::optional<HeadPair> opposite_pair(const Problem& problem);
+/// ell of a +/- omega pair (one task) at the best mu.
+[[nodiscard]] double opposite_pair_loss(const Problem& problem, double omega);
+
+/// Blockwise Bayes-optimal ridge regression, asymptotic in d; ell.
+[[nodiscard]] double ridge_loss(const Problem& problem);
+/// Blockwise one gradient step at its best rate, exact at every d and L; ell.
+[[nodiscard]] double gradient_step_loss(const Problem& problem);
+
+struct WarmUp {
+  int head;  ///< that wins the task
+  double warm_up_end;
+  double emergence_time;
+  double emergence_end;
+};
+/// When each task emerges, one head on one task, balanced; empty where the formulas do not apply
+/// (non-positive winning products, unbalanced start, omega not constant on the block).
+[[nodiscard]] std::vector<std::optional<WarmUp>> warm_up_times(const Problem& problem, const InitialState& start);
+
+}  // namespace iclflow

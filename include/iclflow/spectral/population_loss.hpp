@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iclflow/problem/spectral_state.hpp"
+
+namespace iclflow {
+
+/// A closure: the population loss ell = (1/2) E |yhat - y_q|^2 as a function of (mu, omega), and its derivatives.
+///
+/// States are flat (mu H x I row-major, omega H x K row-major) over the Coordinates the object was built with; the
+/// derivative with respect to a coordinate of multiplicity w is the total one (w times that of a single direction).
+class PopulationLoss {
+ public:
+  virtual ~PopulationLoss() = default;
+  [[nodiscard]] virtual double value(const Eigen::VectorXd& state) const = 0;
+  virtual void gradient(const Eigen::VectorXd& state, Eigen::VectorXd& gradient) const = 0;
+  /// Hessian times direction.
+  virtual void hessian_vector(const Eigen::VectorXd& state, const Eigen::VectorXd& direction,
+                              Eigen::VectorXd& product) const = 0;
+  /// ell_i of each task; sums to value().
+  [[nodiscard]] virtual Eigen::VectorXd by_task(const Eigen::VectorXd& state) const = 0;
+};
+
+/// Names `list` shows: "large-context" (C0). "finite-dimension" and "sampled" are planned.
+[[nodiscard]] const std::vector<std::string_view>& closures();
+/// Throws std::invalid_argument for an unknown name.
+[[nodiscard]] std::unique_ptr<PopulationLoss> make_population_loss(std::string_view closure, const Problem& problem,
+                                                                   const Coordinates& coordinates);
+
+}  // namespace iclflow

@@ -1,0 +1,15 @@
+#include "iclflow/trajectory/dynamics.hpp"
+
+#include <stdexcept>
+
+namespace iclflow {
+
+void OdeSystem::error_scale(const Eigen::VectorXd& y, double absolute, double relative, Eigen::VectorXd& scale) const {
+  scale = (absolute + relative * y.array().abs()).matrix();
+}
+
+void OdeSystem::jacobian(const Eigen::VectorXd& /*y*/, Eigen::MatrixXd& /*derivative*/) const {
+  throw std::logic_error("this dynamics has no Jacobian");
+}
+
+}  // namespace iclflow
