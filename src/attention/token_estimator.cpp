@@ -147,7 +147,7 @@ struct TokenEstimator<T>::Worker {
 
 template <typename T>
 TokenEstimator<T>::TokenEstimator(const Problem& problem, const WeightLayout& layout, ThreadTeam& team)
-    : sampler_(problem), team_(team), weights_(layout) {
+    : sampler_(problem), team_(team), layout_(layout), weights_(layout) {
   for (std::size_t k = 0; k < partial_sums; ++k) partial_gradient_.emplace_back(layout);
   for (std::size_t k = 0; k < team.size(); ++k) {
     Context<T> context = sampler_.empty();
@@ -160,8 +160,8 @@ template <typename T>
 TokenEstimator<T>::~TokenEstimator() = default;
 
 template <typename T>
-double TokenEstimator<T>::operator()(const ActingWeights& weights, const StreamKey& key, std::size_t contexts,
-                                     ActingWeights& gradient) {
+typename TokenEstimator<T>::Result TokenEstimator<T>::operator()(const ActingWeights& weights, const StreamKey& key,
+                                                                 std::size_t contexts) {
   weights_.set(weights);
   std::array<double, partial_sums> partial_loss{};
   team_.run(partial_sums, [&](std::size_t part, std::size_t worker) {
@@ -175,21 +175,14 @@ double TokenEstimator<T>::operator()(const ActingWeights& weights, const StreamK
       partial_loss[part] += token_pass(weights_, own.context, own.pass, sum);
     }
   });
-  double loss = 0.0;
+  Result mean{0.0, ActingWeights::zero(layout_)};
   const auto count = static_cast<double>(contexts);
-  for (std::size_t h = 0; h < weights_.heads; ++h) {
-    gradient.key_query[h].setZero();
-    gradient.output_value[h].setZero();
-  }
   for (std::size_t part = 0; part < partial_sums; ++part) {
-    loss += partial_loss[part];
-    partial_gradient_[part].add_to(gradient);
+    mean.loss += partial_loss[part] / count;
+    partial_gradient_[part].add_to(mean.gradient);
   }
-  for (std::size_t h = 0; h < weights_.heads; ++h) {
-    gradient.key_query[h] /= count;
-    gradient.output_value[h] /= count;
-  }
-  return loss / count;
+  mean.gradient *= 1.0 / count;
+  return mean;
 }
 
 template class TokenEstimator<float>;

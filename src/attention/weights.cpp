@@ -73,13 +73,25 @@ std::string entry_name(const WeightLayout& layout, Eigen::Index entry) {
   throw std::out_of_range("no such weight");
 }
 
+ActingWeights ActingWeights::zero(const WeightLayout& layout) {
+  const auto heads = static_cast<std::size_t>(layout.heads);
+  return {std::vector<Matrix>(heads, Matrix::Zero(layout.tokens(), layout.dimension)),
+          std::vector<Matrix>(heads, Matrix::Zero(layout.tasks, layout.tokens()))};
+}
+
+ActingWeights& ActingWeights::operator*=(double factor) {
+  for (Matrix& block : key_query) block *= factor;
+  for (Matrix& block : output_value) block *= factor;
+  return *this;
+}
+
 ActingWeights acting(const WeightLayout& layout, const Eigen::VectorXd& weights) {
-  ActingWeights result;
+  ActingWeights result = ActingWeights::zero(layout);
   const int d = layout.dimension;
   for (int h = 0; h < layout.heads; ++h) {
     const HeadView<const double> at = head(layout, weights, h);
-    Matrix key_query = Matrix::Zero(layout.tokens(), d);
-    Matrix output_value = Matrix::Zero(layout.tasks, layout.tokens());
+    Matrix& key_query = result.key_query[static_cast<std::size_t>(h)];
+    Matrix& output_value = result.output_value[static_cast<std::size_t>(h)];
     if (layout.parametrisation == Parametrisation::merged) {
       key_query.topRows(d) = at.w;
       output_value.rightCols(layout.tasks) = at.u;
@@ -88,8 +100,6 @@ ActingWeights acting(const WeightLayout& layout, const Eigen::VectorXd& weights)
       key_query.noalias() = layout.score_factor * at.k.transpose() * at.q.leftCols(d);
       output_value.noalias() = at.o * at.v;
     }
-    result.key_query.push_back(std::move(key_query));
-    result.output_value.push_back(std::move(output_value));
   }
   return result;
 }

@@ -94,8 +94,8 @@ Parametrisation parametrisation(const Json& document) {
   fail("/parametrisation", "\"merged\" or \"split\" wanted");
 }
 
-Json to_json(const Matrix& m) {
-  Json rows = Json::array();
+OrderedJson to_json(const Matrix& m) {
+  OrderedJson rows = OrderedJson::array();
   for (Eigen::Index r = 0; r < m.rows(); ++r) rows.push_back(std::vector<double>(m.row(r).begin(), m.row(r).end()));
   return rows;
 }
@@ -180,9 +180,8 @@ OrderedJson evaluate(const Json& document) {
   const Matrix q = matrix(member(document, "q"), "/q", contexts, layout.dimension);
   const Matrix target = matrix(member(document, "target"), "/target", contexts, layout.tasks);
 
-  const ActingWeights blocks = acting(layout, weights.values);
   PackedWeights<double> packed(layout);
-  packed.set(blocks);
+  packed.set(acting(layout, weights.values));
   PackedWeights<double> sum(layout);
   Context<double> context(static_cast<std::size_t>(layout.dimension), static_cast<std::size_t>(layout.tasks),
                           static_cast<std::size_t>(length));
@@ -198,17 +197,10 @@ OrderedJson evaluate(const Json& document) {
     std::copy_n(target.row(b).data(), layout.tasks, context.target.get());
     loss += token_pass(packed, context, scratch, sum);
   }
-  ActingWeights slope = blocks;
   const auto count = static_cast<double>(contexts);
-  for (std::size_t h = 0; h < blocks.key_query.size(); ++h) {
-    slope.key_query[h].setZero();
-    slope.output_value[h].setZero();
-  }
+  ActingWeights slope = ActingWeights::zero(layout);
   sum.add_to(slope);
-  for (std::size_t h = 0; h < blocks.key_query.size(); ++h) {
-    slope.key_query[h] /= count;
-    slope.output_value[h] /= count;
-  }
+  slope *= 1.0 / count;
   Eigen::VectorXd gradient;
   pull_back(layout, weights.values, slope, gradient);
   if (!std::isfinite(loss) || !gradient.allFinite()) fail("", "loss or gradient overflows double precision");

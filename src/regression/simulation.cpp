@@ -21,8 +21,8 @@ constexpr std::uint64_t evaluation_seed = 0;
 class BatchGradient {
  public:
   virtual ~BatchGradient() = default;
-  virtual void operator()(const ActingWeights& weights, const StreamKey& key, std::size_t batch,
-                          ActingWeights& gradient) = 0;
+  [[nodiscard]] virtual ActingWeights operator()(const ActingWeights& weights, const StreamKey& key,
+                                                 std::size_t batch) = 0;
 };
 
 template <typename T>
@@ -30,9 +30,9 @@ class TokenGradient final : public BatchGradient {
  public:
   TokenGradient(const Problem& problem, const WeightLayout& layout, ThreadTeam& team)
       : estimator_(problem, layout, team) {}
-  void operator()(const ActingWeights& weights, const StreamKey& key, std::size_t batch,
-                  ActingWeights& gradient) override {
-    estimator_(weights, key, batch, gradient);
+  [[nodiscard]] ActingWeights operator()(const ActingWeights& weights, const StreamKey& key,
+                                         std::size_t batch) override {
+    return estimator_(weights, key, batch).gradient;
   }
 
  private:
@@ -62,10 +62,9 @@ class AttentionModel {
   [[nodiscard]] const Eigen::VectorXd& initial() const { return initial_; }
 
   void batch_gradient(std::uint64_t step, const Eigen::VectorXd& weights, Eigen::VectorXd& gradient) const {
-    const ActingWeights blocks = acting(layout_, weights);
-    ActingWeights slope = blocks;
-    (*gradient_)(blocks, {options_.seed, Stream::training, static_cast<std::uint32_t>(step), 0},
-                 static_cast<std::size_t>(options_.batch), slope);
+    const ActingWeights slope =
+        (*gradient_)(acting(layout_, weights), {options_.seed, Stream::training, static_cast<std::uint32_t>(step), 0},
+                     static_cast<std::size_t>(options_.batch));
     pull_back(layout_, weights, slope, gradient);
   }
 

@@ -53,13 +53,18 @@ class TokenEstimator {
  public:
   TokenEstimator(const Problem& problem, const WeightLayout& layout, ThreadTeam& team);
   ~TokenEstimator();
-  /// Contexts are (key.seed, key.stream, key.step, 0..contexts-1). Returns the mean loss.
-  double operator()(const ActingWeights& weights, const StreamKey& key, std::size_t contexts, ActingWeights& gradient);
+  struct Result {
+    double loss;
+    ActingWeights gradient;
+  };
+  /// Means over contexts (key.seed, key.stream, key.step, 0..contexts-1).
+  [[nodiscard]] Result operator()(const ActingWeights& weights, const StreamKey& key, std::size_t contexts);
 
  private:
   struct Worker;
   ContextSampler<T> sampler_;
   ThreadTeam& team_;
+  WeightLayout layout_;
   PackedWeights<T> weights_;
   std::vector<PackedWeights<T>> partial_gradient_;
   std::vector<std::unique_ptr<Worker>> workers_;

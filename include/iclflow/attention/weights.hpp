@@ -42,6 +42,9 @@ struct HeadView {
 struct ActingWeights {
   std::vector<Matrix> key_query;
   std::vector<Matrix> output_value;
+
+  static ActingWeights zero(const WeightLayout& layout);
+  ActingWeights& operator*=(double factor);
 };
 [[nodiscard]] ActingWeights acting(const WeightLayout& layout, const Eigen::VectorXd& weights);
 /// Chain rule: gradient with respect to the acting blocks -> gradient with respect to the flat parameters.
