@@ -31,7 +31,7 @@ int main() {
   // 3. Population loss (here for large contexts) x mobility (here of split weights), and the times to look at.
   const iclflow::SpectralFlow flow(problem, start, "large-context");
   std::vector<double> times;
-  for (int k = 0; k <= 200; ++k) times.push_back(0.1 * k);
+  for (int k = 0; k <= 160; ++k) times.push_back(0.05 * k);
 
   // 4. Integrate.
   const iclflow::Outcome run = iclflow::integrate(flow, times, iclflow::StepperOptions{});
@@ -42,7 +42,7 @@ int main() {
 
   // 5. What happened: the loss, the three times of emergence, which head took which task.
   const std::vector<double>& loss = run.trajectory["loss"].values;
-  for (std::size_t k = 0; k < times.size(); k += 20) std::printf("t = %5.1f   loss = %8.5f\n", times[k], loss[k]);
+  for (std::size_t k = 0; k < times.size(); k += 10) std::printf("t = %5.1f   loss = %8.5f\n", times[k], loss[k]);
   const iclflow::Phases phases = iclflow::find_phases(run.trajectory.times, loss, loss.back());
   std::printf("warm-up ends %.3f, emergence at %.3f, over at %.3f\n", phases.warm_up_end.value_or(NAN),
               phases.emergence_time.value_or(NAN), phases.emergence_end.value_or(NAN));
