@@ -94,8 +94,8 @@ std::string read_text(const std::filesystem::path& file) {
   while (stream.read(buffer, sizeof buffer) || stream.gcount() > 0) {
     text.append(buffer, static_cast<std::size_t>(stream.gcount()));
     if (text.size() > largest_input_bytes) {
-      throw InputError(fmt::format("{}: is larger than {} MB; allowed: a smaller file", name,
-                                   largest_input_bytes >> 20U));
+      throw InputError(
+          fmt::format("{}: is larger than {} MB; allowed: a smaller file", name, largest_input_bytes >> 20U));
     }
   }
   if (stream.bad()) throw InputError(name + ": cannot be read; allowed: a readable file");
@@ -115,8 +115,8 @@ Document parse_document(std::string_view text, std::string file) {
     const toml::table table = toml::parse(text, std::string_view(file));
     return {std::move(file), convert_table(table)};
   } catch (const toml::parse_error& error) {
-    throw InputError(fmt::format("{}:{}: not valid TOML: {}", file, line_of(error.source()),
-                                 on_one_line(error.description())));
+    throw InputError(
+        fmt::format("{}:{}: not valid TOML: {}", file, line_of(error.source()), on_one_line(error.description())));
   }
 }
 

@@ -48,7 +48,8 @@ std::optional<SampleTimes> read_time(const Section& root, const Study& study) {
     recorded += (time.samples + 1.0) * static_cast<double>(study.values_per_sample(k) * dynamics[k].members());
   }
   if (recorded > largest_recorded_values) {
-    section->fail("samples", fmt::format("impossible value ({}): {:.2g} numbers would be recorded", time.samples, recorded),
+    section->fail("samples",
+                  fmt::format("impossible value ({}): {:.2g} numbers would be recorded", time.samples, recorded),
                   fmt::format("so many samples that at most {:.2g} numbers are recorded", largest_recorded_values));
   }
   for (std::size_t k = 0; k < dynamics.size(); ++k) {
@@ -70,8 +71,8 @@ std::vector<Event> read_events(const Section& root, const Study& study) {
       section.fail("quantity", fmt::format("unknown value ({})", TomlText::quoted(event.quantity)), study.quantities());
     }
     event.level = section.number("level", Sign::any);
-    event.direction =
-        section.choice("direction", {{"falling", "rising"}}, "falling") == "rising" ? Direction::rising : Direction::falling;
+    event.direction = section.choice("direction", {{"falling", "rising"}}, "falling") == "rising" ? Direction::rising
+                                                                                                  : Direction::falling;
     event.terminal = section.boolean("terminal", false);
     section.finish();
     events.push_back(event);
@@ -106,10 +107,12 @@ std::vector<std::string> read_figures(const Section& root, const Study& study) {
   std::set<std::string> seen;
   for (const std::string& figure : figures) {
     if (std::find(available.begin(), available.end(), figure) == available.end()) {
-      section->fail("figures", fmt::format("unknown value, or not drawable of these dynamics ({})", TomlText::quoted(figure)),
+      section->fail("figures",
+                    fmt::format("unknown value, or not drawable of these dynamics ({})", TomlText::quoted(figure)),
                     listed(available));
     }
-    if (!seen.insert(figure).second) section->fail("figures", fmt::format("named twice (\"{}\")", figure), listed(available));
+    if (!seen.insert(figure).second)
+      section->fail("figures", fmt::format("named twice (\"{}\")", figure), listed(available));
   }
   return figures;
 }

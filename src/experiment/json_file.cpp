@@ -33,7 +33,8 @@ class DuplicateKeys {
 };
 
 std::string reason(const json::exception& error) {
-  std::string text = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..."
+  std::string text =
+      error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..."
   const auto bracket = text.find("] ");
   if (bracket != std::string::npos) text.erase(0, bracket + 2);
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -50,7 +51,8 @@ json parse_json(std::string_view text, const std::string& file) {
     return json::parse(text, DuplicateKeys(file));
   } catch (const json::parse_error& error) {
     const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
-    throw InputError(fmt::format("{}:{}: not valid JSON: {}", file, 1 + std::count(text.begin(), end, '\n'), reason(error)));
+    throw InputError(
+        fmt::format("{}:{}: not valid JSON: {}", file, 1 + std::count(text.begin(), end, '\n'), reason(error)));
   } catch (const json::exception& error) {
     throw InputError(fmt::format("{}: not valid JSON: {}", file, reason(error)));
   }

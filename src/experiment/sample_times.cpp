@@ -40,8 +40,9 @@ SampleTimes read_sample_times(const Section& section) {
   const auto times = time.times();
   for (std::size_t k = 1; k < times.size(); ++k) {
     if (times[k] > times[k - 1]) continue;
-    section.fail("samples", fmt::format("impossible value ({}): times {} and {} cannot be told apart in double precision",
-                                        time.samples, k - 1, k),
+    section.fail("samples",
+                 fmt::format("impossible value ({}): times {} and {} cannot be told apart in double precision",
+                             time.samples, k - 1, k),
                  "fewer samples");
   }
   return time;

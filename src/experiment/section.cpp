@@ -88,8 +88,8 @@ bool Section::is_number(std::string_view key) const {
 }
 
 void Section::fail_at(int line, const std::string& where, const std::string& what, const std::string& allowed) const {
-  throw InputError(fmt::format("{}:{}: key '{}': {}{}{}", file(), line, where, what,
-                               allowed.empty() ? "" : "; allowed: ", allowed));
+  throw InputError(
+      fmt::format("{}:{}: key '{}': {}{}{}", file(), line, where, what, allowed.empty() ? "" : "; allowed: ", allowed));
 }
 
 void Section::fail(std::string_view key, const std::string& what, const std::string& allowed) const {
@@ -221,8 +221,8 @@ Matrix Section::matrix(std::string_view key) const {
       fail_at(rows[h].line, where, fmt::format("wrong type ({})", shown(rows[h])), allowed);
     }
     if (rows[h].items.size() != columns || columns == 0) {
-      fail_at(rows[h].line, where, fmt::format("ragged or empty ({} entries, row 0 has {})", rows[h].items.size(), columns),
-              allowed);
+      fail_at(rows[h].line, where,
+              fmt::format("ragged or empty ({} entries, row 0 has {})", rows[h].items.size(), columns), allowed);
     }
     for (std::size_t i = 0; i < columns; ++i) {
       result(static_cast<Eigen::Index>(h), static_cast<Eigen::Index>(i)) =

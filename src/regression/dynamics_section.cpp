@@ -106,10 +106,7 @@ RegressionDynamics read_dynamics(const Section& section, double final_time) {
   dynamics.kind = section.choice("kind", {{"spectral-flow", "attention", "fixed"}});
   dynamics.name = section.text("name", dynamics.kind);
   if (dynamics.kind == "spectral-flow") {
-    Choices choices{closures(), {"finite-dimension", "sampled"}};
-    std::erase_if(choices.planned, [&](std::string_view name) {
-      return std::find(choices.allowed.begin(), choices.allowed.end(), name) != choices.allowed.end();
-    });
+    const Choices choices{closures(), planned_closures()};
     dynamics.closure = section.choice("closure", choices, "large-context");
     dynamics.stepper = read_stepper(section, final_time, true);
   } else if (dynamics.kind == "attention") {

@@ -53,7 +53,8 @@ std::string omega_text(const Problem& problem, const Matrix& omega) {
 void check_layout(const Section& section, const Problem& problem, const WeightLayout& layout) {
   const auto refuse = [&](std::string_view what, auto found, auto wanted) {
     if (found != wanted) {
-      section.fail("weights", fmt::format("its {} ({}) is not that of [problem]", what, found), fmt::format("{}", wanted));
+      section.fail("weights", fmt::format("its {} ({}) is not that of [problem]", what, found),
+                   fmt::format("{}", wanted));
     }
   };
   const auto name = [](Parametrisation p) { return p == Parametrisation::split ? "split" : "merged"; };
@@ -137,7 +138,8 @@ void Start::read_imbalance(const Section& section) {
     }
     return;
   }
-  if (const auto parts = section.kind("imbalance") == Value::Kind::table ? section.find_section("imbalance") : std::nullopt) {
+  if (const auto parts =
+          section.kind("imbalance") == Value::Kind::table ? section.find_section("imbalance") : std::nullopt) {
     if (parts->is_number("mu")) {
       spectral_.imbalance_mu.setConstant(parts->number("mu", Sign::any));
     } else if (parts->has("mu")) {
@@ -155,7 +157,9 @@ void Start::read_imbalance(const Section& section) {
 
 WeightLayout Start::layout() const { return named_ ? named_->layout : WeightLayout::of(problem_); }
 
-Eigen::VectorXd Start::weights() const { return named_ ? named_->values : embed(problem_, rotations(problem_), spectral_); }
+Eigen::VectorXd Start::weights() const {
+  return named_ ? named_->values : embed(problem_, rotations(problem_), spectral_);
+}
 
 void Start::resolve(TomlText& text) const {
   text.table("initial");

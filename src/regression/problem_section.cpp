@@ -48,8 +48,8 @@ void read_variances(const Section& section, Problem& problem) {
 }
 
 void read_scales(const Section& section, Problem& problem) {
-  const std::string response = section.choice("response_scale", {{inverse_sqrt_dimension, "unit"}},
-                                              std::string(inverse_sqrt_dimension));
+  const std::string response =
+      section.choice("response_scale", {{inverse_sqrt_dimension, "unit"}}, std::string(inverse_sqrt_dimension));
   problem.response_scale = response == "unit" ? ResponseScale::unit : ResponseScale::inverse_sqrt_dimension;
   const bool split = section.choice("parametrisation", {{"split", "merged"}}, "split") == "split";
   problem.parametrisation = split ? Parametrisation::split : Parametrisation::merged;
@@ -63,8 +63,8 @@ void read_scales(const Section& section, Problem& problem) {
   const bool rotated = section.choice("rotation", {{"identity", "random"}}, "identity") == "random";
   problem.rotation = rotated ? Rotation::random : Rotation::identity;
   if (rotated) {
-    problem.rotation_seed = static_cast<std::uint64_t>(
-        section.integer("rotation_seed", 0, std::numeric_limits<std::int64_t>::max(), 0));
+    problem.rotation_seed =
+        static_cast<std::uint64_t>(section.integer("rotation_seed", 0, std::numeric_limits<std::int64_t>::max(), 0));
   }
 }
 

@@ -10,7 +10,8 @@
 
 namespace iclflow {
 
-/// Input that cannot be meant. what() is one line: "FILE:LINE: key 'problem.heads': what is wrong (value); allowed: ...".
+/// Input that cannot be meant. what() is one line: "FILE:LINE: key 'problem.heads': what is wrong (value); allowed:
+/// ...".
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
