@@ -200,7 +200,7 @@ class Evolution {
       if (tried.accepted) {
         double proposal = std::min(tried.proposal, options_.maximum_step);
         if (rejected > 0) proposal = std::min(proposal, plan.size);  // no growth right after a rejection
-        natural_ = plan.clipped && rejected == 0 ? std::max(natural_, proposal) : proposal;
+        natural_ = std::max(floor, plan.clipped && rejected == 0 ? std::max(natural_, proposal) : proposal);
         return true;
       }
       ++outcome_.rejections;
