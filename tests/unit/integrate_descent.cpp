@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_resumed_descent_retraces_the_same_bits) {
   watching.checkpoint = [&](const Checkpoint& checkpoint) { checkpoints.push_back(checkpoint); };
   const Outcome whole = descend(system, 0.1, times, events, watching);
   BOOST_TEST(checkpoints.size() == times.size());
-  BOOST_TEST(whole.trajectory.events.size() > 4U);
+  BOOST_TEST(whole.trajectory.events.size() == 4U);
   for (std::uint64_t stop = 0; stop < 30; ++stop) {
     std::uint64_t polls = 0;
     Control interrupting;
