@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "iclflow/analysis/phases.hpp"
 #include "iclflow/trajectory/trajectory.hpp"
@@ -13,7 +16,8 @@ struct Estimate {
   std::optional<double> standard_error;
 };
 
-/// Mean and standard error of one observable over members, per time; only times that all members reached.
+/// Mean and standard error of one observable over members, per time; only times that all members reached. Members that
+/// have not begun (no sample) do not count.
 struct Band {
   std::vector<double> times;
   std::vector<double> mean;            ///< time-major, observable.width() entries a time
@@ -21,6 +25,9 @@ struct Band {
   std::size_t width = 1;
 };
 [[nodiscard]] Band seed_band(const DynamicsResult& result, std::string_view observable);
+
+/// (loss_sim - loss_theory) / loss_theory(0) at the simulation's times, seeds' mean and standard error.
+[[nodiscard]] Band loss_difference(const DynamicsResult& theory, const DynamicsResult& simulation);
 
 /// Theory against simulation on one clock. Gaps as in summary.json:
 /// loss_gap = mean over the simulation's times of |loss_sim - loss_theory| / loss_theory(0), loss_gap_max its maximum;
@@ -34,7 +41,10 @@ struct Comparison {
   Estimate omega_gap;
 };
 /// theory: one member with observables loss, mu, omega_block; simulation: the same per seed. The theory is
-/// interpolated (monotone cubic) to the simulation's times when they differ. end_loss: theory's at the final time.
+/// interpolated (monotone cubic) to the simulation's times when they differ; where it ended more than half a sample
+/// before the simulation the rest is left out. end_loss: theory's at the final time. A mu or omega gap is infinite when
+/// the theory's final entries are all zero and the simulation's are not.
+/// Throws std::invalid_argument when there is nothing to compare, std::out_of_range for a missing observable.
 [[nodiscard]] Comparison compare(const DynamicsResult& theory, const DynamicsResult& simulation, double end_loss);
 
 }  // namespace iclflow

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace iclflow {
+
+struct ReportFigure {
+  std::string kind;     ///< "loss", ...
+  std::string caption;  ///< plain text, e.g. caption(LossFigure)
+  std::string svg;      ///< the whole text of the .svg file; empty: the figure could not be drawn (see problem)
+  std::string problem;  ///< why there is no figure, e.g. FigureError::what()
+};
+
+/// Everything the page says. Any text may hold anything: it is escaped.
+struct Report {
+  std::string title;
+  nlohmann::json summary;       ///< summary.json. Read beyond the design's keys, all optional: "expect":
+                                ///< [{"quantity", "limit", "value", "met"}], "status": "completed" | "interrupted" |
+                                ///< "failed", per dynamics "failure" (a sentence) and "interrupted".
+  std::string experiment;       ///< resolved experiment.toml
+  std::string experiment_file;  ///< name for the command that reproduces the run, e.g. "experiment.toml"
+  std::vector<std::pair<std::string, std::string>> versions;  ///< e.g. {"Eigen", "3.4.0"}; iclflow's own is in summary
+  std::vector<ReportFigure> figures;
+};
+
+/// One self-contained HTML page: inline style, inline SVG, no script, nothing fetched.
+[[nodiscard]] std::string render_report(const Report& report);
+/// Writes it under a temporary name and renames it when whole. Throws std::runtime_error naming the file.
+void write_report(const std::filesystem::path& file, const Report& report);
+
+/// "2.139(4)": a value with the standard error of its last digits (one digit, two if the first is 1); without an error
+/// `digits` significant digits.
+[[nodiscard]] std::string with_error(double value, double standard_error);
+[[nodiscard]] std::string significant(double value, int digits = 5);
+
+}  // namespace iclflow
