@@ -22,7 +22,7 @@ Json warm_up_json(const Problem& problem, const InitialState& start) {
     tasks.push_back({{"head", warm_up->head},
                      {"warm_up_end", warm_up->warm_up_end},
                      {"emergence_time", warm_up->emergence_time},
-                     {"emergence_end", warm_up->emergence_end}});
+                     {"emergence_end", warm_up->emergence_end ? Json(*warm_up->emergence_end) : Json(nullptr)}});
   }
   return tasks;
 }
@@ -78,9 +78,10 @@ std::string warm_up_text(const Problem& problem, const InitialState& start) {
       continue;
     }
     const WarmUp& times = *tasks[i];
-    text +=
-        line(name, fmt::format("{:.5g}, {:.5g}, {:.5g}", times.warm_up_end, times.emergence_time, times.emergence_end),
-             fmt::format("by head {}", times.head));
+    text += line(name,
+                 fmt::format("{:.5g}, {:.5g}, {}", times.warm_up_end, times.emergence_time,
+                             times.emergence_end ? shown(*times.emergence_end) : "none"),
+                 fmt::format("by head {}", times.head));
   }
   return text;
 }
