@@ -1,8 +1,11 @@
 #include "iclflow/trajectory/dynamics.hpp"
 
 #include <stdexcept>
+#include <string>
 
 namespace iclflow {
+
+std::string Dynamics::component(Eigen::Index i) const { return "state[" + std::to_string(i) + "]"; }
 
 void OdeSystem::error_scale(const Eigen::VectorXd& y, double absolute, double relative, Eigen::VectorXd& scale) const {
   scale = (absolute + relative * y.array().abs()).matrix();

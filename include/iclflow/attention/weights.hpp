@@ -1,6 +1,8 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <string>
+#include <vector>
 
 #include "iclflow/problem/spectral_state.hpp"
 
@@ -32,11 +34,17 @@ struct HeadView {
 [[nodiscard]] HeadView<const double> head(const WeightLayout& layout, const Eigen::VectorXd& weights, int h);
 [[nodiscard]] HeadView<double> head(const WeightLayout& layout, Eigen::VectorXd& weights, int h);
 
+/// Name of an entry of the flat vector for messages, e.g. "K[0](3,7)".
+[[nodiscard]] std::string entry_name(const WeightLayout& layout, Eigen::Index entry);
+
 /// The blocks that act on the prediction, per head: key_query (n x d): scores z_l^T key_query q, with the score factor;
 /// output_value (I x n): yhat = sum_h output_value (Z p^h). Merged weights have zero Y rows and X columns.
 struct ActingWeights {
   std::vector<Matrix> key_query;
   std::vector<Matrix> output_value;
+
+  static ActingWeights zero(const WeightLayout& layout);
+  ActingWeights& operator*=(double factor);
 };
 [[nodiscard]] ActingWeights acting(const WeightLayout& layout, const Eigen::VectorXd& weights);
 /// Chain rule: gradient with respect to the acting blocks -> gradient with respect to the flat parameters.

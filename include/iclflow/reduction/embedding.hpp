@@ -2,15 +2,9 @@
 
 #include "iclflow/attention/weights.hpp"
 #include "iclflow/problem/initial.hpp"
+#include "iclflow/problem/rotation.hpp"
 
 namespace iclflow {
-
-/// The fixed orthogonal bases of the data law, keyed by rotation_seed (identity unless rotation = "random").
-struct Rotations {
-  Matrix phi;  ///< d x d
-  Matrix psi;  ///< I x I
-};
-[[nodiscard]] Rotations rotations(const Problem& problem);
 
 /// Decomposable full parameters with the given products (theory/02-reduction.md).
 /// split: K_X = A diag(k) Phi^T, Q_X = A diag(q) Phi^T, O = Psi diag(o) B^T, V_Y = B diag(v) Psi^T with A, B the first

@@ -21,6 +21,8 @@ class Dynamics {
   /// Value of an event quantity: "loss", "mu[h][i]", "omega[h][i]" (block mean). Throws std::invalid_argument for an
   /// unknown one.
   [[nodiscard]] virtual double quantity(const std::string& name, const Eigen::VectorXd& state) const = 0;
+  /// Name of entry i of the state for messages, e.g. "mu[0][1]". Default: "state[i]".
+  [[nodiscard]] virtual std::string component(Eigen::Index i) const;
 };
 
 /// Autonomous ordinary differential equation y' = velocity(y) in the coordinates it is integrated in.
@@ -33,8 +35,6 @@ class OdeSystem : public Dynamics {
   [[nodiscard]] virtual bool has_jacobian() const { return false; }
   /// d velocity / d y. Throws std::logic_error unless has_jacobian().
   virtual void jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& derivative) const;
-  /// Name of component i for error messages, e.g. "mu[0][1]".
-  [[nodiscard]] virtual std::string component(Eigen::Index i) const = 0;
 };
 
 /// Discrete descent theta <- theta - learning_rate * gradient(step, theta); one step advances the clock by the learning
