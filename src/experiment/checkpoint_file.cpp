@@ -125,6 +125,10 @@ SavedMember read_member(Reader& in) {
   member.checkpoint.step = in.real();
   member.checkpoint.step_count = in.number();
   member.checkpoint.evaluations = in.number();
+  member.checkpoint.rejections = in.number();
+  for (std::size_t k = in.count(8); k > 0; --k) {
+    member.checkpoint.event_sides.push_back(static_cast<int>(in.real()));
+  }
   const std::vector<double> state = in.reals();
   member.checkpoint.state = Eigen::Map<const Eigen::VectorXd>(state.data(), static_cast<Eigen::Index>(state.size()));
   member.checkpoint.trajectory = read_trajectory(in);
@@ -147,6 +151,9 @@ void save_member(const std::filesystem::path& file, std::uint64_t print, const S
   body.number(member.checkpoint.step);
   body.number(member.checkpoint.step_count);
   body.number(member.checkpoint.evaluations);
+  body.number(member.checkpoint.rejections);
+  body.number(std::uint64_t{member.checkpoint.event_sides.size()});
+  for (const int side : member.checkpoint.event_sides) body.number(static_cast<double>(side));
   body.numbers(member.checkpoint.state.data(), static_cast<std::size_t>(member.checkpoint.state.size()));
   write(member.checkpoint.trajectory, body);
   Writer head;

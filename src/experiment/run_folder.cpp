@@ -42,9 +42,10 @@ void check_same(const RunFolder& folder, const Experiment& experiment) {
     same = same && read_text(folder.path() / attachment.name) == attachment.contents;
   }
   if (!same) {
-    throw InputError(fmt::format("{}: holds the run of another experiment; allowed: --resume with the same experiment, "
-                                 "or --out naming a new folder",
-                                 folder.path().string()));
+    throw InputError(
+        fmt::format("{}: holds the run of another experiment; allowed: --resume with the same experiment, "
+                    "or --out naming a new folder",
+                    folder.path().string()));
   }
 }
 
@@ -75,7 +76,8 @@ RunFolder RunFolder::create(const fs::path& path, const Experiment& experiment, 
   if (begun) {
     check_same(folder, experiment);
   } else if (exists && !(fs::is_directory(folder.path_) && fs::is_empty(folder.path_))) {
-    throw InputError(fmt::format("{}: is not a run folder; allowed: --out naming a run folder or a new one", path.string()));
+    throw InputError(
+        fmt::format("{}: is not a run folder; allowed: --out naming a run folder or a new one", path.string()));
   } else {
     make(folder.path_, experiment);
   }

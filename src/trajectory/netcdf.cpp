@@ -100,7 +100,9 @@ class ResultWriter {
     counts.putVar(samples.data());
     NcVar own = add_doubles(file_, prefix_ + "sample_time", dimensions());
     describe(own, "time of each seed's samples", "1");
-    own.putVar(padded(result_, 1, [](const Trajectory& member) -> const auto& { return member.times; }).data());
+    own.putVar(padded(
+                   result_, 1, [](const Trajectory& member) -> const auto& { return member.times; })
+                   .data());
   }
 
   NcDim labelled(const std::string& label, std::size_t size) {

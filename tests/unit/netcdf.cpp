@@ -1,10 +1,11 @@
 #include "iclflow/trajectory/netcdf.hpp"
 
+#include <unistd.h>
+
 #include <bit>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 using namespace iclflow;
 
@@ -34,7 +35,8 @@ Trajectory member(std::size_t samples, double offset) {
 std::vector<DynamicsResult> results() {
   DynamicsResult theory{"theory", "spectral-flow", "large-context", {}, {member(4, 0.0)}, 123, 0.0, false, ""};
   theory.members[0].events.push_back({"loss", 0.3, "falling", 0.1 / 3.0});
-  DynamicsResult simulation{"sim-1", "attention", "tokens", {7, 9}, {member(5, 0.1), member(3, 0.2)}, 8, 0.0, true, "t"};
+  DynamicsResult simulation{"sim-1", "attention", "tokens", {7, 9}, {member(5, 0.1), member(3, 0.2)},
+                            8,       0.0,         true,     "t"};
   simulation.members[1].events.push_back({"mu[0][1]", 0.5, "rising", 0.17});
   return {theory, simulation};
 }
