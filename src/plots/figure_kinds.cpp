@@ -1,0 +1,15 @@
+#include "iclflow/plots/figure.hpp"
+
+namespace iclflow {
+
+const std::vector<FigureKind>& figure_kinds() {
+  static const std::vector<FigureKind> kinds{
+      {"loss", "population loss over time: theory, simulation with the seeds' band, phases, predicted limit"},
+      {"spectrum", "mu and omega of every head and task over time, theory and simulation"},
+      {"allocation", "each head's share of each task at chosen times, as heads x tasks heat maps"},
+      {"leakage", "norms of the weights that the reduction says are zero, over time"},
+  };
+  return kinds;
+}
+
+}  // namespace iclflow

@@ -1,0 +1,141 @@
+#include "style.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <stdexcept>
+
+namespace iclflow::plots {
+namespace {
+
+constexpr std::size_t most_rows = 800;
+
+const std::string time_label = "'time {/:Italic t}   (d{/:Italic θ}/d{/:Italic t} = −∇ℓ)'";
+
+}  // namespace
+
+const std::string& colour(std::size_t member) {
+  static const std::array<std::string, 8> colours{"#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                                  "#56B4E9", "#E69F00", "#5D3A9B", "#6B6B6B"};
+  return colours[member % colours.size()];
+}
+
+std::string tint(const std::string& colour, double strength) {
+  std::string result = "#";
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const int full = std::stoi(colour.substr(1 + 2 * channel, 2), nullptr, 16);
+    std::array<char, 3> hex{};
+    std::snprintf(hex.data(), hex.size(), "%02X",
+                  static_cast<unsigned>(std::lround(255.0 - strength * (255 - full))) & 0xFFU);
+    result += hex.data();
+  }
+  return result;
+}
+
+std::string simulation_line(const std::string& colour, std::size_t series) {
+  return "lc rgb '" + tint(colour, 0.55) + "' lw 3.2" + (series % 2 == 1 ? " dt (6,2)" : "");
+}
+
+std::string theory_line(const std::string& colour, std::size_t series) {
+  static const std::array<std::string, 4> dashes{" dt 1", " dt (12,4)", " dt (2,3)", " dt (10,3,2,3)"};
+  return "lc rgb '" + colour + "' lw 1.1" + dashes[series % dashes.size()];
+}
+
+void place(Drawing& drawing, const Panel& panel) {
+  const double width = drawing.size().width_points();
+  const double height = drawing.size().height_points();
+  drawing.commands() << "set lmargin at screen " << number(panel.left / width) << "\nset rmargin at screen "
+                     << number(panel.right / width) << "\nset bmargin at screen " << number(panel.bottom / height)
+                     << "\nset tmargin at screen " << number(panel.top / height) << "\n";
+}
+
+Range time_range(const std::vector<const std::vector<double>*>& times, bool logarithmic) {
+  std::optional<Range> range;
+  for (const auto* series : times) {
+    for (const double t : *series) {
+      if (!std::isfinite(t) || (logarithmic && !(t > 0.0))) continue;
+      range = range ? Range{std::min(range->low, t), std::max(range->high, t)} : Range{t, t};
+    }
+  }
+  if (!range) return {logarithmic ? 0.1 : 0.0, 1.0};
+  if (!(range->high > range->low)) range->high = range->low > 0.0 ? 2.0 * range->low : range->low + 1.0;
+  return *range;
+}
+
+void set_time_axis(Drawing& drawing, const Range& range, bool logarithmic, bool labelled) {
+  std::ostream& out = drawing.commands();
+  out << (logarithmic ? "set logscale x\n" : "unset logscale x\n");
+  out << "set xrange [" << number(range.low) << ":" << number(range.high) << "]\n";
+  const bool powers = logarithmic && range.high / range.low > 1e3;
+  out << "set format x " << (labelled ? (powers ? "'10^{%T}'" : "'%g'") : "''") << "\n";
+  if (labelled) {
+    out << "set xlabel " << time_label << " offset 0,0.4\n";
+  } else {
+    out << "unset xlabel\n";
+  }
+}
+
+Range with_air(Range data, double share) {
+  const double span = data.high > data.low ? data.high - data.low : std::max(std::abs(data.high), 1.0);
+  return {data.low - share * span, data.high + share * span};
+}
+
+void check(const Curve& curve) {
+  if (curve.values.size() != curve.times.size() ||
+      (!curve.standard_error.empty() && curve.standard_error.size() != curve.times.size())) {
+    throw std::invalid_argument("curve '" + curve.label + "' needs one value (and standard error, if any) per time");
+  }
+}
+
+std::vector<Drawing::Row> rows(const Curve& curve, std::optional<double> floor) {
+  std::vector<Drawing::Row> result;
+  const std::size_t n = curve.times.size();
+  const std::size_t stride = n / most_rows + 1;
+  for (std::size_t k = 0; k < n; k = (k + stride < n || k + 1 == n) ? k + stride : n - 1) {
+    const double half = curve.standard_error.empty() ? 0.0 : band_standard_errors * curve.standard_error[k];
+    Drawing::Row row{curve.times[k], curve.values[k], curve.values[k] - half, curve.values[k] + half};
+    if (floor) {
+      if (!(row[1] > 0.0)) row = {row[0], NAN, NAN, NAN};
+      row[2] = std::max(row[2], *floor);
+    }
+    result.push_back(row);
+  }
+  return result;
+}
+
+void widen(std::optional<Range>& range, const Curve& curve, bool positive) {
+  for (std::size_t k = 0; k < curve.values.size(); ++k) {
+    const double half = curve.standard_error.empty() ? 0.0 : band_standard_errors * curve.standard_error[k];
+    const double below = positive ? curve.values[k] : curve.values[k] - half;
+    for (const double value : {curve.values[k], below, curve.values[k] + half}) {
+      if (!std::isfinite(value) || (positive && !(value > 0.0))) continue;
+      range = range ? Range{std::min(range->low, value), std::max(range->high, value)} : Range{value, value};
+    }
+  }
+}
+
+std::vector<Drawing::Row> marks(const Curve& curve, const Range& time, bool logarithmic, std::size_t member,
+                                std::size_t members) {
+  constexpr int count = 6;
+  std::vector<Drawing::Row> result;
+  if (curve.times.empty()) return result;
+  const double shift = (static_cast<double>(member) + 0.5) / static_cast<double>(std::max<std::size_t>(members, 1));
+  for (int k = 0; k < count; ++k) {
+    const double share = (k + shift) / count;
+    const double t =
+        logarithmic ? time.low * std::pow(time.high / time.low, share) : time.low + share * (time.high - time.low);
+    if (t > curve.times.back()) break;
+    const auto after = std::lower_bound(curve.times.begin(), curve.times.end(), t);
+    const auto sample = static_cast<std::size_t>(after - curve.times.begin());
+    result.push_back({curve.times[sample], curve.values[sample], NAN, NAN});
+  }
+  return result;
+}
+
+int point_type(std::size_t member) {
+  static const std::array<int, 8> types{6, 4, 8, 12, 7, 5, 9, 13};
+  return types[member % types.size()];
+}
+
+}  // namespace iclflow::plots

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "drawing.hpp"
+
+namespace iclflow::plots {
+
+// Colours of Okabe and Ito (distinct to the colour-blind), dark ones first; further members cycle.
+[[nodiscard]] const std::string& colour(std::size_t member);
+/// The colour mixed with white; strength 1 leaves it, 0 is white.
+[[nodiscard]] std::string tint(const std::string& colour, double strength);
+inline const std::string ink = "#000000";
+inline const std::string grey = "#777777";
+
+/// Broad light line of a simulation's mean, thin dark line of a theory.
+[[nodiscard]] std::string simulation_line(const std::string& colour, std::size_t series);
+[[nodiscard]] std::string theory_line(const std::string& colour, std::size_t series);
+
+struct LegendEntry {
+  std::string text;   ///< ready for gnuplot: literal(...) or single_quoted(...)
+  std::string line;   ///< line properties, or empty
+  std::string point;  ///< point properties, or empty
+  std::string band;   ///< fill colour, or empty
+};
+/// Entry for a label from outside: literal, shortened to `longest` characters.
+[[nodiscard]] std::string legend_label(const std::string& label, std::size_t longest);
+[[nodiscard]] std::size_t characters(std::string_view text);
+[[nodiscard]] std::string shortened(const std::string& text, std::size_t longest);
+
+/// Title and legend above all panels. Knows its own height, so that no panel is covered.
+class Head {
+ public:
+  Head(const std::string& title, std::vector<LegendEntry> legend, double width_cm);
+  [[nodiscard]] double height_cm() const;
+  void write(Drawing& drawing) const;
+
+ private:
+  std::vector<std::string> title_lines_;
+  std::vector<LegendEntry> legend_;
+  std::size_t columns_ = 1;
+  [[nodiscard]] std::size_t rows() const;
+};
+
+/// A panel's plotting area in points from the canvas' lower left corner.
+struct Panel {
+  double left;
+  double right;
+  double bottom;
+  double top;
+};
+/// Margins of the next plot command.
+void place(Drawing& drawing, const Panel& panel);
+
+struct Range {
+  double low;
+  double high;
+};
+/// Where all curves live in time; logarithmic: from the first positive time.
+[[nodiscard]] Range time_range(const std::vector<const std::vector<double>*>& times, bool logarithmic);
+void set_time_axis(Drawing& drawing, const Range& range, bool logarithmic, bool labelled);
+/// Linear axis from the data's ends with a little air.
+[[nodiscard]] Range with_air(Range data, double share);
+
+/// Rows (t, value, low, high) of a curve, at most about 800 of them; a logarithmic axis needs a floor for the band.
+[[nodiscard]] std::vector<Drawing::Row> rows(const Curve& curve, std::optional<double> floor = std::nullopt);
+/// Throws std::invalid_argument when the arrays of a curve differ in length.
+void check(const Curve& curve);
+/// Smallest and largest finite value with its band; positive: of the positive values only, the lower band left out (it
+/// may reach zero).
+void widen(std::optional<Range>& range, const Curve& curve, bool positive);
+
+/// Places spread evenly along the time axis where member `member` of `members` carries its marks, so that lines that
+/// coincide stay told apart without colour. Rows (t, value).
+[[nodiscard]] std::vector<Drawing::Row> marks(const Curve& curve, const Range& time, bool logarithmic,
+                                              std::size_t member, std::size_t members);
+/// gnuplot point type of a member, distinct for eight.
+[[nodiscard]] int point_type(std::size_t member);
+
+/// One plot command, item by item; without items an empty panel.
+class PlotList {
+ public:
+  explicit PlotList(std::ostream& out) : out_(out) {}
+  ~PlotList() { out_ << (first_ ? "plot NaN notitle\n" : "\n"); }
+  PlotList(const PlotList&) = delete;
+  PlotList& operator=(const PlotList&) = delete;
+  void add(const std::string& item) {
+    out_ << (first_ ? "plot " : ", \\\n  ") << item << " notitle";
+    first_ = false;
+  }
+
+ private:
+  std::ostream& out_;
+  bool first_ = true;
+};
+
+}  // namespace iclflow::plots
