@@ -18,6 +18,8 @@ void SingleStep::velocity(const Eigen::VectorXd& y, Eigen::VectorXd& rate) {
   ++evaluations_;
   rate.resize(y.size());
   system_.velocity(y, rate);
+  // the sum is quick to look at; it may also overflow, then no entry is found
+  if (culprit_ < 0 && !std::isfinite(rate.sum())) culprit_ = first_non_finite(rate);
 }
 
 void SingleStep::scale(const Eigen::VectorXd& y, Eigen::VectorXd& result) const {
@@ -28,6 +30,7 @@ void SingleStep::scale(const Eigen::VectorXd& y, Eigen::VectorXd& result) const 
 Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
   Attempt verdict;
   verdict.finite = false;
+  culprit_ = -1;
   try {
     bool rate_known = false;
     to.state.resize(from.state.size());
@@ -43,6 +46,8 @@ Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
       verdict.finite = false;
       verdict.worst = bad;
     }
+    // a linear solve spreads one bad entry over all: name the one that the velocity brought in
+    if (!verdict.finite && culprit_ >= 0) verdict.worst = culprit_;
   } catch (const std::domain_error& error) {
     verdict.reason = error.what();
   }

@@ -63,6 +63,7 @@ class SingleStep {
   const OdeSystem& system_;
   const StepperOptions options_;
   std::uint64_t evaluations_ = 0;
+  Eigen::Index culprit_ = -1;  ///< first non-finite entry of a velocity in the current attempt
   Eigen::VectorXd scale_, scale_after_;
 };
 
