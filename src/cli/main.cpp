@@ -14,6 +14,12 @@ int complain(const std::string& text, int code) {
   return code;
 }
 
+std::string subcommands(const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands({})) names += command->get_name() + ", ";
+  return names;
+}
+
 int parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
@@ -22,6 +28,11 @@ int parse(CLI::App& app, int argc, char** argv) {
     app.exit(asked);
     return -1;
   } catch (const CLI::ParseError& error) {
+    if (argc > 1 && app.get_subcommands().empty()) {
+      return complain(
+          "'" + std::string(argv[1]) + "' is not known here; allowed: " + subcommands(app) + "--help, --version",
+          cli::bad_input);
+    }
     return complain(std::string(error.what()) + "; see iclflow --help", cli::bad_input);
   }
 }
