@@ -27,7 +27,6 @@ struct RotatedHead {
 
 /// Attention of all heads for one choice of scores, in score space.
 struct Attended {
-  Columns basis;    ///< B, d x r, orthonormal columns spanning the heads' directions
   Columns pooled;   ///< m = Z^T P, r x H
   Columns z;        ///< B m, d x H
   Columns overlap;  ///< C = P^T P, H x H
@@ -36,7 +35,8 @@ struct Attended {
 }  // namespace
 
 struct EvaluationSet::Law {
-  Eigen::Index heads, dimension, tasks, length, rank;
+  Eigen::Index heads, dimension, tasks, length;
+  Eigen::Index largest_rank;  ///< r with the YX block: directions with and without it
   std::size_t stride;
   double noise_variance, response_factor;
   std::vector<Eigen::Index> block_begin;
@@ -53,23 +53,16 @@ struct EvaluationSet::Worker {
 
 namespace {
 
-/// B and R with B R = directions, R upper triangular with non-negative diagonal, so that equal coordinates Z give
-/// nearly equal scores when the directions are nearly equal.
-void orthonormal_basis(const Columns& directions, Eigen::Index rank, Columns& basis, Columns& triangle) {
+/// B (d x r, orthonormal columns) and R (r x c) with B R = directions.
+void orthonormal_basis(const Columns& directions, Eigen::Index rank, Columns& basis, Columns& coordinates) {
   if (rank == directions.rows()) {
     basis.setIdentity(rank, rank);
-    triangle = directions;
+    coordinates = directions;
     return;
   }
   const Eigen::HouseholderQR<Columns> qr(directions);
   basis = qr.householderQ() * Columns::Identity(directions.rows(), rank);
-  triangle = qr.matrixQR().topRows(rank).triangularView<Eigen::Upper>();
-  for (Eigen::Index k = 0; k < rank; ++k) {
-    if (triangle(k, k) < 0.0) {
-      triangle.row(k) *= -1.0;
-      basis.col(k) *= -1.0;
-    }
-  }
+  coordinates = qr.matrixQR().topRows(rank).triangularView<Eigen::Upper>();
 }
 
 }  // namespace
@@ -82,7 +75,7 @@ EvaluationSet::EvaluationSet(const Problem& problem, const Rotations& basis, std
   law->dimension = problem.dimension();
   law->tasks = problem.tasks();
   law->length = problem.context_length;
-  law->rank = std::min(law->heads, law->dimension);
+  law->largest_rank = std::min(2 * law->heads, law->dimension);
   law->stride = padded(size_of(law->length));
   law->noise_variance = problem.noise_variance;
   law->response_factor = problem.response_factor();
@@ -100,11 +93,11 @@ EvaluationSet::EvaluationSet(const Problem& problem, const Rotations& basis, std
     auto worker = std::make_unique<Worker>();
     worker->query = aligned_zeros<double>(whole_groups<double>(d));
     worker->signal = aligned_zeros<double>(whole_groups<double>(d));
-    worker->coordinates = aligned_zeros<double>(whole_groups<double>(size_of(law->rank) * stride));
+    worker->coordinates = aligned_zeros<double>(whole_groups<double>(size_of(law->largest_rank) * stride));
     worker->noise = aligned_zeros<double>(whole_groups<double>(size_of(law->tasks) * stride));
     worker->attention = aligned_zeros<double>(h * stride);
-    worker->direction = aligned_zeros<double>(h * padded(size_of(law->rank)));
-    worker->pooled = aligned_zeros<double>(h * padded(size_of(std::max(law->rank, law->tasks))));
+    worker->direction = aligned_zeros<double>(h * padded(size_of(law->largest_rank)));
+    worker->pooled = aligned_zeros<double>(h * padded(size_of(std::max(law->largest_rank, law->tasks))));
     workers_.push_back(std::move(worker));
   }
   law_ = std::move(law);
@@ -118,55 +111,90 @@ template <typename Law, typename Worker>
 class ContextLoss {
  public:
   ContextLoss(const Law& law, const std::vector<RotatedHead>& heads, bool responses_scored, Worker& worker)
-      : law_(law), heads_(heads), responses_scored_(responses_scored), worker_(worker) {}
+      : law_(law),
+        heads_(heads),
+        responses_scored_(responses_scored),
+        worker_(worker),
+        noisy_(law.noise_variance > 0.0),
+        noise_directions_(law.tasks, law.heads) {}
 
   double operator()(const StreamKey& key) {
     const auto d = size_of(law_.dimension);
     std::uint32_t group = fill_normals(key, 0, worker_.query.get(), whole_groups<double>(d));
-    group = fill_normals(key, group, worker_.coordinates.get(), whole_groups<double>(size_of(law_.rank) * law_.stride));
     const Eigen::Map<const Eigen::VectorXd> q(worker_.query.get(), law_.dimension);
-
-    Columns directions(law_.dimension, law_.heads);
+    Columns directions(law_.dimension, responses_scored_ ? 2 * law_.heads : law_.heads);
     for (Eigen::Index h = 0; h < law_.heads; ++h) directions.col(h).noalias() = head(h).xx * q;
-    attend(directions, nullptr, worker_.plain);
+    if (responses_scored_) {
+      group = draw_responses(key, group);
+      // y_l = s_y G^T x_l + eps_l, so a score is x_l . (M_X q + s_y G M_Y q) + eps_l . M_Y q
+      for (Eigen::Index h = 0; h < law_.heads; ++h) noise_directions_.col(h).noalias() = head(h).yx * q;
+      directions.rightCols(law_.heads) = directions.leftCols(law_.heads) + task_weights_ * noise_directions_;
+    }
+    rank_ = std::min(directions.cols(), law_.dimension);
+    orthonormal_basis(directions, rank_, basis_, coordinates_);
+    fill_normals(key, group, worker_.coordinates.get(), whole_groups<double>(size_of(rank_) * law_.stride));
+
+    attend(0, false, worker_.plain);
     double loss = integrated_loss(q, worker_.plain);
-    if (responses_scored_) loss += response_score_correction(key, group, q, directions);
+    if (responses_scored_) {
+      // With the YX block minus without it, on the same tokens. The attention without it is the current one.
+      loss -= drawn_loss(q, worker_.plain);
+      attend(law_.heads, noisy_, worker_.full);
+      loss += drawn_loss(q, worker_.full);
+    }
     return loss;
   }
 
  private:
   const RotatedHead& head(Eigen::Index h) const { return heads_[size_of(h)]; }
 
-  /// Softmax over tokens with scores Z B^T a^h (+ eps_l . w^h), its pooled coordinates and overlaps.
-  void attend(const Columns& directions, const Columns* noise_directions, Attended& out) {
-    Columns triangle;
-    orthonormal_basis(directions, law_.rank, out.basis, triangle);
+  /// Draws G and eps; returns the first group of normals not used.
+  std::uint32_t draw_responses(const StreamKey& key, std::uint32_t group) {
+    group = fill_normals(key, group, worker_.signal.get(), whole_groups<double>(size_of(law_.dimension)));
+    task_weights_.setZero(law_.dimension, law_.tasks);
+    for (Eigen::Index k = 0; k < law_.tasks; ++k) {
+      for (Eigen::Index j = law_.block_begin[size_of(k)]; j < law_.block_begin[size_of(k) + 1]; ++j) {
+        task_weights_(j, k) = law_.response_factor * law_.signal_deviation[size_of(j)] * worker_.signal[size_of(j)];
+      }
+    }
+    if (!noisy_) return group;
+    const std::size_t count = size_of(law_.tasks) * law_.stride;
+    group = fill_normals(key, group, worker_.noise.get(), whole_groups<double>(count));
+    const double deviation = std::sqrt(law_.noise_variance);
+    std::for_each_n(worker_.noise.get(), count, [&](double& eps) { eps *= deviation; });
+    return group;
+  }
+
+  /// Softmax over tokens with scores Z R[:, first + h] (+ eps_l . w^h), its pooled coordinates and overlaps.
+  void attend(Eigen::Index first, bool noise_scored, Attended& out) {
     const std::size_t heads = size_of(law_.heads);
-    const std::size_t rank = size_of(law_.rank);
-    const std::size_t row = padded(rank);
+    const std::size_t rank = size_of(rank_);
+    const std::size_t row = padded(size_of(law_.largest_rank));
     double* p = worker_.attention.get();
     for (std::size_t h = 0; h < heads; ++h) {
-      std::copy_n(triangle.col(static_cast<Eigen::Index>(h)).data(), rank, worker_.direction.get() + h * row);
+      std::copy_n(coordinates_.col(first + static_cast<Eigen::Index>(h)).data(), rank,
+                  worker_.direction.get() + h * row);
     }
     scores(worker_.coordinates.get(), law_.stride, rank, worker_.direction.get(), row, heads, p);
-    if (noise_directions != nullptr) {
-      for (std::size_t h = 0; h < heads; ++h) {
-        for (Eigen::Index i = 0; i < law_.tasks; ++i) {
-          add_scaled(worker_.noise.get() + size_of(i) * law_.stride,
-                     (*noise_directions)(i, static_cast<Eigen::Index>(h)), law_.stride, p + h * law_.stride);
-        }
+    for (std::size_t h = 0; noise_scored && h < heads; ++h) {
+      for (Eigen::Index i = 0; i < law_.tasks; ++i) {
+        add_scaled(worker_.noise.get() + size_of(i) * law_.stride, noise_directions_(i, static_cast<Eigen::Index>(h)),
+                   law_.stride, p + h * law_.stride);
       }
     }
     softmax(p, law_.stride, size_of(law_.length), heads);
-    const std::size_t pooled_row = padded(size_of(std::max(law_.rank, law_.tasks)));
-    pool(worker_.coordinates.get(), law_.stride, rank, p, heads, worker_.pooled.get(), pooled_row);
-    out.pooled.resize(law_.rank, law_.heads);
-    for (std::size_t h = 0; h < heads; ++h) {
-      std::copy_n(worker_.pooled.get() + h * pooled_row, rank, out.pooled.col(static_cast<Eigen::Index>(h)).data());
-    }
-    out.z.noalias() = out.basis * out.pooled;
+    out.pooled = pooled(worker_.coordinates.get(), rank_);
+    out.z.noalias() = basis_ * out.pooled;
     const Eigen::Map<const Columns> weights(p, static_cast<Eigen::Index>(law_.stride), law_.heads);
     out.overlap.noalias() = weights.transpose() * weights;
+  }
+
+  /// sum_l p^h_l of each of `rows` token rows under the current attention, rows x H.
+  Columns pooled(const double* tokens, Eigen::Index rows) {
+    const std::size_t row = padded(size_of(std::max(law_.largest_rank, law_.tasks)));
+    pool(tokens, law_.stride, size_of(rows), worker_.attention.get(), size_of(law_.heads), worker_.pooled.get(), row);
+    return Eigen::Map<const Columns, 0, Eigen::OuterStride<>>(worker_.pooled.get(), rows, law_.heads,
+                                                              Eigen::OuterStride<>(static_cast<Eigen::Index>(row)));
   }
 
   /// Given q and Z, with G, eps and the covariates' part orthogonal to B integrated out:
@@ -180,7 +208,7 @@ class ContextLoss {
       const Eigen::Index begin = law_.block_begin[size_of(k)];
       const Eigen::Index size = law_.block_begin[size_of(k) + 1] - begin;
       const double variance = law_.task_variance[size_of(k)];
-      const double tau = static_cast<double>(size) - at.basis.middleRows(begin, size).squaredNorm();
+      const double tau = static_cast<double>(size) - basis_.middleRows(begin, size).squaredNorm();
       for (Eigen::Index i = 0; i < law_.tasks; ++i) {
         for (Eigen::Index h = 0; h < law_.heads; ++h) u(h) = head(h).uy(i, k);
         Eigen::VectorXd gap = -at.z.middleRows(begin, size) * u;
@@ -196,7 +224,7 @@ class ContextLoss {
     std::vector<Columns> kept;
     for (Eigen::Index h = 0; h < law_.heads; ++h) {
       mean.noalias() += head(h).ux * at.z.col(h);
-      kept.emplace_back(head(h).ux * at.basis);
+      kept.emplace_back(head(h).ux * basis_);
     }
     return mean.squaredNorm() +
            orthogonal_power(at, kept, [this](Eigen::Index h) -> const Matrix& { return head(h).ux; });
@@ -215,51 +243,17 @@ class ContextLoss {
     return sum;
   }
 
-  /// Loss with the YX block minus loss without it, both at one drawn G and eps.
-  double response_score_correction(const StreamKey& key, std::uint32_t group,
-                                   const Eigen::Map<const Eigen::VectorXd>& q, const Columns& directions) {
-    group = fill_normals(key, group, worker_.signal.get(), whole_groups<double>(size_of(law_.dimension)));
-    Columns task_weights = Columns::Zero(law_.dimension, law_.tasks);  // s_y Ghat
-    for (Eigen::Index k = 0; k < law_.tasks; ++k) {
-      for (Eigen::Index j = law_.block_begin[size_of(k)]; j < law_.block_begin[size_of(k) + 1]; ++j) {
-        task_weights(j, k) = law_.response_factor * law_.signal_deviation[size_of(j)] * worker_.signal[size_of(j)];
-      }
-    }
-    const bool noisy = law_.noise_variance > 0.0;
-    if (noisy) {
-      fill_normals(key, group, worker_.noise.get(), whole_groups<double>(size_of(law_.tasks) * law_.stride));
-      const double deviation = std::sqrt(law_.noise_variance);
-      std::for_each_n(worker_.noise.get(), size_of(law_.tasks) * law_.stride, [&](double& eps) { eps *= deviation; });
-    }
-    // y_l = s_y G^T x_l + eps_l, so a score is x_l . (M_X q + s_y G M_Y q) + eps_l . M_Y q
-    Columns noise_directions(law_.tasks, law_.heads);
-    for (Eigen::Index h = 0; h < law_.heads; ++h) noise_directions.col(h).noalias() = head(h).yx * q;
-    // worker_.attention still holds the softmax without the block.
-    const double without = drawn_loss(q, task_weights, noisy, worker_.plain);
-    attend(directions + task_weights * noise_directions, noisy ? &noise_directions : nullptr, worker_.full);
-    return drawn_loss(q, task_weights, noisy, worker_.full) - without;
-  }
-
-  /// Loss of the current attention at given G and eps; only the covariates' part orthogonal to B is integrated out.
-  double drawn_loss(const Eigen::Map<const Eigen::VectorXd>& q, const Columns& task_weights, bool noisy,
-                    const Attended& at) {
-    Eigen::VectorXd residual = -task_weights.transpose() * q;
+  /// Loss of the current attention at the drawn G and eps; only the covariates' part orthogonal to B is integrated out.
+  double drawn_loss(const Eigen::Map<const Eigen::VectorXd>& q, const Attended& at) {
+    Eigen::VectorXd residual = -task_weights_.transpose() * q;
+    Columns pooled_noise = Columns::Zero(law_.tasks, law_.heads);
+    if (noisy_) pooled_noise = pooled(worker_.noise.get(), law_.tasks);
     std::vector<Matrix> value;
     std::vector<Columns> kept;
-    const std::size_t pooled_row = padded(size_of(std::max(law_.rank, law_.tasks)));
-    if (noisy) {
-      pool(worker_.noise.get(), law_.stride, size_of(law_.tasks), worker_.attention.get(), size_of(law_.heads),
-           worker_.pooled.get(), pooled_row);
-    }
     for (Eigen::Index h = 0; h < law_.heads; ++h) {
-      value.emplace_back(head(h).uy * task_weights.transpose() + head(h).ux);  // N^h = s_y U_Y G^T + U_X
-      kept.emplace_back(value.back() * at.basis);
-      residual.noalias() += value.back() * at.z.col(h);
-      if (noisy) {
-        const Eigen::Map<const Eigen::VectorXd> pooled_noise(worker_.pooled.get() + size_of(h) * pooled_row,
-                                                             law_.tasks);
-        residual.noalias() += head(h).uy * pooled_noise;
-      }
+      value.emplace_back(head(h).uy * task_weights_.transpose() + head(h).ux);  // N^h = s_y U_Y G^T + U_X
+      kept.emplace_back(value.back() * basis_);
+      residual.noalias() += value.back() * at.z.col(h) + head(h).uy * pooled_noise.col(h);
     }
     return 0.5 * (residual.squaredNorm() +
                   orthogonal_power(at, kept, [&](Eigen::Index h) -> const Matrix& { return value[size_of(h)]; }));
@@ -269,6 +263,11 @@ class ContextLoss {
   const std::vector<RotatedHead>& heads_;
   bool responses_scored_;
   Worker& worker_;
+  bool noisy_;
+  Eigen::Index rank_ = 0;
+  Columns basis_, coordinates_;  ///< B (d x r); R (r x H, or r x 2H with the YX block: without it, then with it)
+  Columns task_weights_;         ///< s_y Ghat, d x I
+  Columns noise_directions_;     ///< M_Y q, I x H
 };
 
 }  // namespace

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "iclflow/trajectory/dynamics.hpp"
 
@@ -28,6 +30,10 @@ struct Checkpoint {
   double step = 0.0;             ///< ODE: the step size that would be tried next
   std::uint64_t step_count = 0;  ///< steps done
   std::uint64_t evaluations = 0;
+  std::uint64_t rejections = 0;
+  /// For each event the side of its level on which the quantity was last: 1 above, -1 below, 0 never off the level.
+  /// May be left empty: it then follows from the state, unless the quantity sits exactly on the level.
+  std::vector<int> event_sides;
 };
 
 /// How the outside watches and stops an evolution. Empty functions are allowed.
@@ -47,7 +53,9 @@ struct Outcome {
   std::uint64_t steps = 0;
   std::uint64_t rejections = 0;
   std::uint64_t evaluations = 0;
-  Checkpoint last;  ///< where it stopped; .trajectory is left empty here
+  /// Where it stopped, to be resumed after an interruption; .trajectory is left empty here. With bulirsch_stoer it is
+  /// the last sample (events after it stand in `trajectory` already and are found again).
+  Checkpoint last;
 };
 
 }  // namespace iclflow

@@ -25,7 +25,8 @@ struct SingleHead {
   std::vector<double> mu;     ///< best value per task
   std::vector<double> omega;  ///< best value per block
 };
-/// The best a single head can do on all tasks.
+/// The best a single head can do on all tasks; exact (a convex problem solved by its water level). A task too weak to
+/// be worth serving has mu = omega = 0.
 [[nodiscard]] SingleHead best_single_head(const Problem& problem);
 
 /// kappa of the best H heads: e I, I/(H-1), or 1. Empty for unequal tasks.
@@ -37,7 +38,7 @@ struct HeadPair {
 };
 /// Opposite heads on one task: de-biased gradient descent. Empty unless I = 1 and H >= 2.
 [[nodiscard]] std::optional<HeadPair> opposite_pair(const Problem& problem);
-/// ell of a +/- omega pair (one task) at the best mu.
+/// ell of a +/- omega pair at the best mu. Throws std::invalid_argument unless I = 1.
 [[nodiscard]] double opposite_pair_loss(const Problem& problem, double omega);
 
 /// Blockwise Bayes-optimal ridge regression, asymptotic in d; ell.
@@ -46,13 +47,19 @@ struct HeadPair {
 [[nodiscard]] double gradient_step_loss(const Problem& problem);
 
 struct WarmUp {
-  int head;  ///< that wins the task
+  int head;  ///< that wins the task: the largest initial mu
   double warm_up_end;
   double emergence_time;
-  double emergence_end;
+  std::optional<double> emergence_end;  ///< empty where damping ends the emergence before 95 % of the loss is gone
 };
-/// When each task emerges, one head on one task, balanced; empty where the formulas do not apply
-/// (non-positive winning products, unbalanced start, omega not constant on the block).
+/// When 5, 50 and 95 % of each task's loss above its dedicated limit are gone, by quadrature along the leading-order
+/// curve of all heads on that task. Empty where the formulas do not apply: winning mu or omega not positive,
+/// unbalanced split start, omega not constant on the block, or a rival that overtakes the winner.
+/// Accuracy and domain: theory/06-phases-allocation.md.
 [[nodiscard]] std::vector<std::optional<WarmUp>> warm_up_times(const Problem& problem, const InitialState& start);
+
+/// Where a fraction of the loss is gone on the universal emergence profile of small balanced split starts: time after
+/// the pole t* in units of sqrt(d_i / s_w) / P_i; -3.06, -0.62, +0.12 at 5, 50, 95 %.
+[[nodiscard]] double emergence_offset(double fraction);
 
 }  // namespace iclflow

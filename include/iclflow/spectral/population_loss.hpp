@@ -25,9 +25,11 @@ class PopulationLoss {
   [[nodiscard]] virtual Eigen::VectorXd by_task(const Eigen::VectorXd& state) const = 0;
 };
 
-/// Names `list` shows: "large-context" (C0). "finite-dimension" and "sampled" are planned.
+/// Names that make_population_loss takes: "large-context" (C0).
 [[nodiscard]] const std::vector<std::string_view>& closures();
-/// Throws std::invalid_argument for an unknown name.
+/// Names that are part of the plan but cannot be made yet: "finite-dimension" and "sampled".
+[[nodiscard]] const std::vector<std::string_view>& planned_closures();
+/// Throws std::invalid_argument for a name that is unknown or only planned; the sentence says which.
 [[nodiscard]] std::unique_ptr<PopulationLoss> make_population_loss(std::string_view closure, const Problem& problem,
                                                                    const Coordinates& coordinates);
 

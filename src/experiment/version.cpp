@@ -1,0 +1,7 @@
+#include "iclflow/experiment/experiment.hpp"
+
+namespace iclflow {
+
+std::string_view version() { return ICLFLOW_VERSION; }
+
+}  // namespace iclflow

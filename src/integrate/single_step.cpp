@@ -1,0 +1,100 @@
+#include "single_step.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace iclflow {
+
+Eigen::Index first_non_finite(const Eigen::VectorXd& y) {
+  for (Eigen::Index i = 0; i < y.size(); ++i) {
+    if (!std::isfinite(y[i])) return i;
+  }
+  return -1;
+}
+
+void SingleStep::velocity(const Eigen::VectorXd& y, Eigen::VectorXd& rate) {
+  ++evaluations_;
+  rate.resize(y.size());
+  system_.velocity(y, rate);
+}
+
+void SingleStep::scale(const Eigen::VectorXd& y, Eigen::VectorXd& result) const {
+  system_.error_scale(y, options_.absolute_tolerance, options_.relative_tolerance, result);
+  result = result.cwiseMax(std::numeric_limits<double>::min());
+}
+
+Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
+  Attempt verdict;
+  verdict.finite = false;
+  try {
+    bool rate_known = false;
+    to.state.resize(from.state.size());
+    verdict = trial(from, dt, to, rate_known);
+    // Odeint takes a NaN for a success: its error test is false for a NaN. Hence the look at every entry.
+    Eigen::Index bad = first_non_finite(to.state);
+    if (bad < 0 && !verdict.accepted) return verdict;
+    if (bad < 0) {
+      if (!rate_known) velocity(to.state, to.rate);
+      bad = first_non_finite(to.rate);
+    }
+    if (bad >= 0) {
+      verdict.finite = false;
+      verdict.worst = bad;
+    }
+  } catch (const std::domain_error& error) {
+    verdict.reason = error.what();
+  }
+  if (!verdict.finite) {
+    verdict.accepted = false;
+    verdict.proposal = 0.5 * dt;
+    restart();
+  }
+  return verdict;
+}
+
+Attempt SingleStep::judge(const Point& from, double dt, const Point& to, const Eigen::VectorXd& error) {
+  scale(from.state, scale_);
+  scale(to.state, scale_after_);
+  Attempt verdict;
+  double norm = 0.0;
+  for (Eigen::Index i = 0; i < error.size(); ++i) {
+    const double ratio = std::abs(error[i]) / std::max(scale_[i], scale_after_[i]);
+    if (ratio > norm) {
+      norm = ratio;
+      verdict.worst = i;
+    }
+    if (!std::isfinite(ratio)) {
+      verdict.finite = false;
+      verdict.worst = i;
+      return verdict;
+    }
+  }
+  verdict.accepted = norm <= 1.0;
+  const double factor = norm > 0.0 ? 0.9 * std::pow(norm, -1.0 / error_power()) : 5.0;
+  verdict.proposal = dt * std::clamp(factor, 0.2, 5.0);
+  return verdict;
+}
+
+double SingleStep::first_step(const Point& start) {
+  if (start.state.size() == 0) return 1.0;
+  scale(start.state, scale_);
+  const auto norm = [this](const Eigen::VectorXd& v) { return (v.array() / scale_.array()).abs().maxCoeff(); };
+  const double size = norm(start.state);
+  const double speed = norm(start.rate);
+  const double guess = size < 1e-5 || speed < 1e-5 ? 1e-6 : 0.01 * size / speed;
+  Eigen::VectorXd rate;
+  try {
+    velocity(start.state + guess * start.rate, rate);
+  } catch (const std::domain_error&) {
+    return 1e-3 * guess;
+  }
+  const double change = norm(rate - start.rate) / guess;
+  if (!std::isfinite(change)) return 1e-3 * guess;
+  const double largest = std::max(speed, change);
+  const double second = largest <= 1e-15 ? std::max(1e-6, guess * 1e-3) : std::pow(0.01 / largest, 1.0 / error_power());
+  return std::min(100.0 * guess, second);
+}
+
+}  // namespace iclflow

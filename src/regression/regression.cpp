@@ -1,0 +1,75 @@
+#include "iclflow/regression/regression.hpp"
+
+#include <fmt/format.h>
+
+#include "iclflow/plots/figure.hpp"
+#include "iclflow/regression/problem_section.hpp"
+#include "regression_study.hpp"
+
+namespace iclflow {
+
+namespace {
+
+/// Only an early look: [time] is read, and refused, by the generic part.
+double final_time(const Section& root) {
+  const auto time = root.find_section("time");
+  return time && time->is_number("final") ? time->number("final", Sign::positive) : 0.0;
+}
+
+bool logarithmic(const Section& root) {
+  const auto time = root.find_section("time");
+  return time && time->kind("spacing") == Value::Kind::text && time->text("spacing") == "log";
+}
+
+std::string describe_stepper(const StepperInfo& info) {
+  return fmt::format("order {}, {}{}; {}", info.order, info.adaptive ? "adaptive" : "fixed step",
+                     info.implicit ? ", implicit" : "", info.citation);
+}
+
+class Regression final : public System {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "regression"; }
+  [[nodiscard]] std::string_view description() const override {
+    return "multi-task in-context linear regression, one layer of multi-head softmax attention";
+  }
+
+  [[nodiscard]] std::unique_ptr<Study> parse(const Section& root) const override {
+    Problem problem = read_problem(root.section("problem"));
+    const auto initial = root.find_section("initial");
+    Start start = initial ? Start(problem, *initial) : Start(problem);
+    std::vector<RegressionDynamics> dynamics;
+    for (const Section& section : root.sections("dynamics"))
+      dynamics.push_back(read_dynamics(section, final_time(root)));
+    return std::make_unique<RegressionStudy>(std::move(problem), std::move(start), std::move(dynamics),
+                                             logarithmic(root));
+  }
+
+  [[nodiscard]] std::vector<CatalogueEntry> catalogue() const override {
+    std::vector<CatalogueEntry> entries{
+        {"dynamics", "spectral-flow", "the reduced flow of (mu, omega): population loss times mobility"},
+        {"dynamics", "attention", "all weights; method sgd (fresh contexts) or gradient-flow (fixed contexts)"},
+        {"dynamics", "fixed", "keeps the initial weights"},
+        {"closures", "large-context", "leading order for large d and L"},
+        {"closures", "finite-dimension", "first order in 1/L at fixed d", true},
+        {"closures", "sampled", "any L and d, by common random numbers", true}};
+    for (const StepperInfo& info : steppers()) {
+      entries.push_back({"steppers", std::string(info.name), describe_stepper(info)});
+    }
+    for (const FigureKind& figure : figure_kinds()) {
+      entries.push_back({"figures", std::string(figure.name), std::string(figure.description)});
+    }
+    entries.insert(entries.end(),
+                   {{"estimators", "tokens", "contexts sampled token by token, exact gradient of the sampled loss"},
+                    {"estimators", "score-space", "L x min(H, d) normals a context, no token formed", true},
+                    {"presets", "aligned", "mu = omega = scale, own-task mu own_ratio times larger"},
+                    {"presets", "authors", "K = Q = L^-3/4 on the diagonal, V and O alike, own-task entries doubled"},
+                    {"presets", "random", "mu and omega independent scale * N(0, 1), keyed by seed"}});
+    return entries;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_regression() { return std::make_unique<Regression>(); }
+
+}  // namespace iclflow

@@ -1,0 +1,152 @@
+#include "regression_study.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "iclflow/integrate/descent.hpp"
+#include "iclflow/regression/flow_phases.hpp"
+#include "iclflow/regression/prediction.hpp"
+#include "iclflow/regression/problem_section.hpp"
+#include "iclflow/regression/summary.hpp"
+#include "iclflow/spectral/spectral_flow.hpp"
+#include "iclflow/trajectory/quantity.hpp"
+
+namespace iclflow {
+
+RegressionStudy::RegressionStudy(Problem problem, Start start, std::vector<RegressionDynamics> dynamics,
+                                 bool logarithmic_time)
+    : problem_(std::move(problem)),
+      start_(std::move(start)),
+      dynamics_(std::move(dynamics)),
+      logarithmic_time_(logarithmic_time) {
+  for (const RegressionDynamics& one : dynamics_) parts_.push_back(one.part());
+}
+
+bool RegressionStudy::has_kind(std::string_view kind) const {
+  return std::any_of(dynamics_.begin(), dynamics_.end(), [&](const auto& one) { return one.kind == kind; });
+}
+
+const RegressionDynamics& RegressionStudy::named(const std::string& name) const {
+  return *std::find_if(dynamics_.begin(), dynamics_.end(), [&](const auto& one) { return one.name == name; });
+}
+
+std::size_t RegressionStudy::values_per_sample(std::size_t k) const {
+  const auto heads = static_cast<std::size_t>(problem_.heads);
+  const auto tasks = static_cast<std::size_t>(problem_.tasks());
+  const std::size_t spectrum = heads * (2 * tasks + static_cast<std::size_t>(problem_.dimension()));
+  return spectrum + (dynamics_.at(k).method == Method::reduced_flow ? 1 + tasks : 6);
+}
+
+void RegressionStudy::check_times(std::size_t k, const std::vector<double>& times) const {
+  const RegressionDynamics& one = dynamics_.at(k);
+  if (one.method != Method::sgd) return;
+  // Contexts are keyed by a 32 bit step number; more steps than that are out of reach anyway.
+  if (times.back() / one.learning_rate > 4.0e9)
+    throw std::invalid_argument("more than 4e9 steps of this learning_rate");
+  static_cast<void>(sample_steps(times, one.learning_rate));
+}
+
+std::string RegressionStudy::quantities() const {
+  return "\"loss\", \"mu[h][i]\", \"omega[h][i]\" with h = 0.." + std::to_string(problem_.heads - 1) + ", i = 0.." +
+         std::to_string(problem_.tasks() - 1);
+}
+
+bool RegressionStudy::has_quantity(const std::string& quantity) const {
+  try {
+    static_cast<void>(parse_quantity(quantity, problem_.heads, problem_.tasks()));
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+std::vector<std::string_view> RegressionStudy::figures() const {
+  std::vector<std::string_view> names{"loss", "spectrum", "allocation"};
+  if (has_kind("attention")) names.push_back("leakage");
+  return names;
+}
+
+std::vector<std::string_view> RegressionStudy::expectations() const {
+  if (!has_kind("spectral-flow") || !has_kind("attention")) return {};
+  return {"loss_gap", "loss_gap_max", "emergence_time_gap", "mu_gap", "omega_gap"};
+}
+
+void RegressionStudy::resolve(TomlText& text) const {
+  resolve_problem(problem_, text);
+  start_.resolve(text);
+  for (const RegressionDynamics& one : dynamics_) one.resolve(text);
+}
+
+nlohmann::ordered_json RegressionStudy::problem() const { return problem_json(problem_); }
+
+nlohmann::ordered_json RegressionStudy::predict() const { return prediction_json(problem_, start_.spectral()); }
+
+std::string RegressionStudy::describe_prediction() const { return prediction_text(problem_, start_.spectral()); }
+
+Outcome RegressionStudy::evolve_fixed(const RegressionDynamics& one, int threads) const {
+  SimulationOptions options = one.simulation;
+  options.threads = threads;
+  const auto system = make_descent(problem_, start_.layout(), start_.weights(), options);
+  Outcome outcome;
+  system->declare(outcome.trajectory);
+  outcome.trajectory.times.push_back(0.0);
+  system->observe(system->initial(), outcome.trajectory);
+  return outcome;
+}
+
+Outcome RegressionStudy::evolve(std::size_t k, std::size_t member, const std::vector<double>& times,
+                                const std::vector<Event>& events, int threads, const Control& control) const {
+  const RegressionDynamics& one = dynamics_.at(k);
+  if (one.method == Method::fixed) return evolve_fixed(one, threads);
+  if (one.method == Method::reduced_flow) {
+    return integrate(SpectralFlow(problem_, start_.spectral(), one.closure), times, one.stepper, events, control);
+  }
+  SimulationOptions options = one.simulation;
+  options.seed = one.seeds.at(member);
+  options.threads = threads;
+  if (one.method == Method::gradient_flow) {
+    const auto system = make_gradient_flow(problem_, start_.layout(), start_.weights(), options);
+    return integrate(*system, times, one.stepper, events, control);
+  }
+  const auto system = make_descent(problem_, start_.layout(), start_.weights(), options);
+  return descend(*system, one.learning_rate, times, events, control);
+}
+
+nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResult>& results) const {
+  const auto whole = [](const DynamicsResult& r) { return !r.interrupted && r.failure.empty(); };
+  const auto is_theory = [&](const DynamicsResult& r) { return r.kind == "spectral-flow" && whole(r); };
+  const auto first_theory = std::find_if(results.begin(), results.end(), is_theory);
+  nlohmann::ordered_json json;
+  json["dynamics"] = nlohmann::ordered_json::array();
+  for (const DynamicsResult& result : results) {
+    DynamicsSummary summary{&result};
+    if (is_theory(result)) {
+      const Trajectory& run = result.members.front();
+      const RegressionDynamics& one = named(result.name);
+      summary.end_loss = run["loss"].last()[0];
+      summary.exact_phases = locate_phases(SpectralFlow(problem_, start_.spectral(), one.closure), one.stepper,
+                                           run.times.back(), run["loss"].at(0)[0], *summary.end_loss);
+    } else if (result.kind == "attention" && first_theory != results.end()) {
+      summary.end_loss = first_theory->members.front()["loss"].last()[0];
+    } else if (result.kind == "attention" && whole(result) && !has_kind("spectral-flow")) {
+      double mean = 0.0;
+      for (const Trajectory& m : result.members)
+        mean += m["loss"].last()[0] / static_cast<double>(result.members.size());
+      summary.end_loss = mean;
+    }
+    json["dynamics"].push_back(dynamics_json(summary));
+  }
+  json["comparison"] = nlohmann::ordered_json::array();
+  for (const DynamicsResult& theory : results) {
+    if (!is_theory(theory)) continue;
+    for (const DynamicsResult& simulation : results) {
+      if (simulation.kind != "attention") continue;
+      const double end_loss = theory.members.front()["loss"].last()[0];
+      json["comparison"].push_back(comparison_json(theory, simulation, end_loss));
+    }
+  }
+  return json;
+}
+
+}  // namespace iclflow

@@ -1,0 +1,194 @@
+#include "iclflow/regression/summary.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "iclflow/analysis/allocation.hpp"
+#include "iclflow/analysis/comparison.hpp"
+
+namespace iclflow {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+/// Mean over members and its standard error, entry by entry.
+struct Mean {
+  std::vector<double> value;
+  std::vector<double> standard_error;  ///< empty with fewer than two members
+};
+
+Mean mean_of(const std::vector<std::vector<double>>& rows) {
+  Mean mean;
+  if (rows.empty()) return mean;
+  const auto n = static_cast<double>(rows.size());
+  mean.value.assign(rows.front().size(), 0.0);
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) mean.value[i] += row[i] / n;
+  }
+  if (rows.size() < 2) return mean;
+  mean.standard_error.assign(mean.value.size(), 0.0);
+  for (std::size_t i = 0; i < mean.value.size(); ++i) {
+    double squares = 0.0;
+    for (const auto& row : rows) squares += (row[i] - mean.value[i]) * (row[i] - mean.value[i]);
+    mean.standard_error[i] = std::sqrt(squares / (n - 1.0) / n);
+  }
+  return mean;
+}
+
+/// Mean over members of an observable's last sample.
+Mean final_mean(const DynamicsResult& result, std::string_view observable) {
+  std::vector<std::vector<double>> rows;
+  for (const Trajectory& member : result.members) {
+    if (member.samples() == 0 || !member.has(observable)) continue;
+    const auto last = member[observable].last();
+    rows.emplace_back(last.begin(), last.end());
+  }
+  return mean_of(rows);
+}
+
+Json scalar(const std::vector<double>& values) { return values.empty() ? Json(nullptr) : or_null(values.front()); }
+
+/// H x I entries, row-major, as an array of rows; null when there are none.
+Json rows_json(const std::vector<double>& values, std::size_t heads) {
+  if (values.empty() || heads == 0) return nullptr;
+  const std::size_t tasks = values.size() / heads;
+  Json rows = Json::array();
+  for (std::size_t h = 0; h < heads; ++h) {
+    Json row = Json::array();
+    for (std::size_t i = 0; i < tasks; ++i) row.push_back(or_null(values[h * tasks + i]));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Matrix as_matrix(const std::vector<double>& values, std::size_t heads) {
+  const auto rows = static_cast<Eigen::Index>(heads);
+  return Eigen::Map<const Matrix>(values.data(), rows, static_cast<Eigen::Index>(values.size()) / rows);
+}
+
+Json phases_json(const Phases& phases) {
+  return {{"warm_up_end", or_null(phases.warm_up_end)},
+          {"emergence_time", or_null(phases.emergence_time)},
+          {"emergence_end", or_null(phases.emergence_end)}};
+}
+
+Phases mean_phases(const DynamicsSummary& dynamics) {
+  if (dynamics.exact_phases) return *dynamics.exact_phases;
+  if (!dynamics.end_loss) return {};
+  const Band loss = seed_band(*dynamics.result, "loss");
+  return find_phases(loss.times, loss.mean, *dynamics.end_loss);
+}
+
+/// Standard error over seeds of the seeds' own emergence times.
+Json emergence_error(const DynamicsSummary& dynamics) {
+  if (!dynamics.end_loss) return nullptr;
+  std::vector<std::vector<double>> own;
+  for (const Trajectory& member : dynamics.result->members) {
+    if (member.samples() < 2) continue;
+    const auto time = find_phases(member.times, member["loss"].values, *dynamics.end_loss).emergence_time;
+    if (time) own.push_back({*time});
+  }
+  return scalar(mean_of(own).standard_error);
+}
+
+Json events_json(const DynamicsResult& result) {
+  Json events = Json::array();
+  for (std::size_t m = 0; m < result.members.size(); ++m) {
+    for (const EventRecord& event : result.members[m].events) {
+      Json json = {{"quantity", event.quantity}, {"level", event.level}, {"direction", event.direction}};
+      json["time"] = or_null(event.time);
+      if (m < result.seeds.size()) json["seed"] = result.seeds[m];
+      events.push_back(std::move(json));
+    }
+  }
+  return events;
+}
+
+void add_allocation(const Mean& mu, const Mean& omega, std::size_t heads, Json& json) {
+  json["allocation"] = Json::array();
+  const bool finite = std::all_of(mu.value.begin(), mu.value.end(), [](double x) { return std::isfinite(x); }) &&
+                      std::all_of(omega.value.begin(), omega.value.end(), [](double x) { return std::isfinite(x); });
+  if (mu.value.empty() || !finite) return;
+  const Allocation allocation = allocate(as_matrix(mu.value, heads), as_matrix(omega.value, heads));
+  for (const auto& head : allocation.head) json["allocation"].push_back(head ? Json(*head) : Json(nullptr));
+  const Matrix& share = allocation.share;
+  json["allocation_share"] = rows_json({share.data(), share.data() + share.size()}, heads);
+  json["allocation_ties"] = allocation.ties;
+  json["double_winners"] = Json::array();
+  for (const auto& [head, tasks] : allocation.double_winners) {
+    json["double_winners"].push_back({{"head", head}, {"tasks", tasks}});
+  }
+}
+
+void add_leakage(const DynamicsResult& result, Json& json) {
+  Json leakage;
+  for (const char* part : {"key_query", "cross", "output_value", "value_x"}) {
+    leakage[part] = scalar(final_mean(result, std::string("leakage_") + part).value);
+  }
+  json["leakage"] = std::move(leakage);
+}
+
+double final_time(const DynamicsResult& result) {
+  double time = result.members.front().times.back();
+  for (const Trajectory& member : result.members) time = std::min(time, member.times.back());
+  return time;
+}
+
+void add_gap(std::string_view key, const std::optional<Estimate>& gap, Json& json) {
+  const std::string name(key);
+  json[name] = gap ? or_null(gap->value) : Json(nullptr);
+  json[name + "_standard_error"] = gap ? or_null(gap->standard_error) : Json(nullptr);
+}
+
+}  // namespace
+
+Json dynamics_json(const DynamicsSummary& dynamics) {
+  const DynamicsResult& result = *dynamics.result;
+  const bool attention = result.kind != "spectral-flow";
+  Json json;
+  json["name"] = result.name;
+  json["kind"] = result.kind;
+  json[attention ? "estimator" : "closure"] = result.variant;
+  json["status"] = !result.failure.empty() ? "failed" : (result.interrupted ? "interrupted" : "completed");
+  if (!result.failure.empty()) json["failure"] = result.failure;
+  json["seeds"] = result.seeds;
+  json["final_time"] = or_null(final_time(result));
+  const Mean loss = final_mean(result, "loss");
+  json["final_loss"] = scalar(loss.value);
+  if (attention) json["final_loss_standard_error"] = scalar(loss.standard_error);
+  json["phases"] = phases_json(mean_phases(dynamics));
+  if (attention) json["phases"]["emergence_time_standard_error"] = emergence_error(dynamics);
+  const std::size_t heads = result.members.front()["mu"].shape.front();
+  const Mean mu = final_mean(result, "mu");
+  const Mean omega = final_mean(result, "omega_block");
+  add_allocation(mu, omega, heads, json);
+  json["final_mu"] = rows_json(mu.value, heads);
+  json["final_omega"] = rows_json(omega.value, heads);
+  if (attention) {
+    json["final_mu_standard_error"] = rows_json(mu.standard_error, heads);
+    json["final_omega_standard_error"] = rows_json(omega.standard_error, heads);
+    add_leakage(result, json);
+  }
+  json["events"] = events_json(result);
+  json["evaluations"] = result.evaluations;
+  json["wall_seconds"] = result.wall_seconds;
+  return json;
+}
+
+Json comparison_json(const DynamicsResult& theory, const DynamicsResult& simulation, double end_loss) {
+  const Comparison comparison = compare(theory, simulation, end_loss);
+  Json json = {{"theory", theory.name}, {"simulation", simulation.name}};
+  add_gap("loss_gap", comparison.loss_gap, json);
+  add_gap("loss_gap_max", comparison.loss_gap_max, json);
+  add_gap("emergence_time_gap", comparison.emergence_time_gap, json);
+  add_gap("mu_gap", comparison.mu_gap, json);
+  add_gap("omega_gap", comparison.omega_gap, json);
+  return json;
+}
+
+}  // namespace iclflow

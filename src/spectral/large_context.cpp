@@ -1,0 +1,143 @@
+#include "iclflow/spectral/large_context.hpp"
+
+#include <cstddef>
+
+namespace iclflow {
+
+/// Sized at the first call of a thread and reused, so that a right-hand side allocates nothing.
+struct LargeContext::Scratch {
+  Eigen::RowVectorXd residual;         ///< r_k
+  Eigen::RowVectorXd residual_change;  ///< derivative of r_k along a direction
+  Matrix weighted_omega;               ///< omega_hk w_k
+  Matrix correlation;                  ///< E
+  Matrix correlation_change;           ///< derivative of E along a direction
+  Matrix attraction;                   ///< E_hh' sum_i (P_i phi_i / L) mu_hi mu_h'i, or its derivative
+  Matrix weighted_mu;                  ///< mu_hi P_i phi_i / L
+  Matrix half;                         ///< one of the two mirrored terms of a symmetric sum
+
+  static Scratch& of_this_thread() {
+    static thread_local Scratch scratch;
+    return scratch;
+  }
+};
+
+LargeContext::LargeContext(const Problem& problem, const Coordinates& coordinates)
+    : heads_(problem.heads),
+      tasks_(problem.tasks()),
+      coordinates_(coordinates),
+      multiplicity_(coordinates.size()),
+      bias_weight_(coordinates.size()),
+      noise_weight_(problem.tasks()) {
+  for (int k = 0; k < coordinates.size(); ++k) {
+    const int i = coordinates.task[static_cast<std::size_t>(k)];
+    multiplicity_(k) = coordinates.multiplicity[static_cast<std::size_t>(k)];
+    bias_weight_(k) = multiplicity_(k) * problem.signal_power(i) / problem.task_dimensions[static_cast<std::size_t>(i)];
+  }
+  for (int i = 0; i < tasks_; ++i) {
+    // P_i phi_i = P_i + sigma^2, so that no division by a small signal power is ever made.
+    noise_weight_(i) = (problem.signal_power(i) + problem.noise_variance) / problem.context_length;
+  }
+}
+
+void LargeContext::prepare(const SpectralView<const double>& x, Scratch& s) const {
+  const int size = coordinates_.size();
+  // r_k = 1 - sum_h mu_hi omega_hk, i the task of k                       theory: eq:large-context-residual
+  s.residual.setOnes(size);
+  for (int h = 0; h < heads_; ++h) {
+    for (int k = 0; k < size; ++k) {
+      s.residual(k) -= x.mu(h, coordinates_.task[static_cast<std::size_t>(k)]) * x.omega(h, k);
+    }
+  }
+  // E_hh' = exp(sum_k w_k omega_hk omega_h'k)                             theory: eq:head-correlation
+  s.weighted_omega.noalias() = x.omega * multiplicity_.asDiagonal();
+  s.correlation.noalias() = s.weighted_omega * x.omega.transpose();
+  s.correlation.array() = s.correlation.array().exp();
+}
+
+double LargeContext::value(const Eigen::VectorXd& state) const { return by_task(state).sum(); }
+
+Eigen::VectorXd LargeContext::by_task(const Eigen::VectorXd& state) const {
+  const SpectralView<const double> x(state.data(), heads_, tasks_, coordinates_.size());
+  Scratch& s = Scratch::of_this_thread();
+  prepare(x, s);
+  // ell_i = (P_i/2) { (1/d_i) sum_k w_k r_k^2 + (phi_i/L) mu_i^T E mu_i } theory: eq:large-context-loss
+  s.weighted_mu.noalias() = s.correlation * x.mu;
+  Eigen::VectorXd loss =
+      (0.5 * noise_weight_.array() * x.mu.cwiseProduct(s.weighted_mu).colwise().sum().array()).matrix().transpose();
+  for (int k = 0; k < coordinates_.size(); ++k) {
+    loss(coordinates_.task[static_cast<std::size_t>(k)]) += 0.5 * bias_weight_(k) * s.residual(k) * s.residual(k);
+  }
+  return loss;
+}
+
+void LargeContext::gradient(const Eigen::VectorXd& state, Eigen::VectorXd& gradient) const {
+  const int size = coordinates_.size();
+  const SpectralView<const double> x(state.data(), heads_, tasks_, size);
+  gradient.resize(state.size());
+  SpectralView<double> slope(gradient.data(), heads_, tasks_, size);
+  Scratch& s = Scratch::of_this_thread();
+  prepare(x, s);
+  // d ell/d mu_hi = -(P_i/d_i) sum_k w_k omega_hk r_k + (P_i phi_i/L) (E mu_i)_h
+  // d ell/d omega_hk = w_k { -(P_i/d_i) mu_hi r_k + sum_h' E_hh' (mu D mu^T)_hh' omega_h'k }, D = diag(P_i phi_i/L)
+  //                                                                       theory: eq:large-context-gradient
+  s.weighted_mu.noalias() = x.mu * noise_weight_.asDiagonal();
+  s.attraction.noalias() = s.weighted_mu * x.mu.transpose();
+  s.attraction.array() *= s.correlation.array();
+  slope.mu.noalias() = s.correlation * s.weighted_mu;
+  slope.omega.noalias() = s.attraction * s.weighted_omega;
+  s.residual.array() *= bias_weight_.array();
+  for (int h = 0; h < heads_; ++h) {
+    for (int k = 0; k < size; ++k) {
+      const int i = coordinates_.task[static_cast<std::size_t>(k)];
+      slope.mu(h, i) -= s.residual(k) * x.omega(h, k);
+      slope.omega(h, k) -= s.residual(k) * x.mu(h, i);
+    }
+  }
+}
+
+void LargeContext::hessian_vector(const Eigen::VectorXd& state, const Eigen::VectorXd& direction,
+                                  Eigen::VectorXd& product) const {
+  const int size = coordinates_.size();
+  const SpectralView<const double> x(state.data(), heads_, tasks_, size);
+  const SpectralView<const double> v(direction.data(), heads_, tasks_, size);
+  product.resize(state.size());
+  SpectralView<double> result(product.data(), heads_, tasks_, size);
+  Scratch& s = Scratch::of_this_thread();
+  prepare(x, s);
+  s.residual_change.setZero(size);
+  for (int h = 0; h < heads_; ++h) {
+    for (int k = 0; k < size; ++k) {
+      const int i = coordinates_.task[static_cast<std::size_t>(k)];
+      s.residual_change(k) -= v.mu(h, i) * x.omega(h, k) + x.mu(h, i) * v.omega(h, k);
+    }
+  }
+  // The derivative of eq:large-context-gradient along (v_mu, v_omega), with
+  // dE = E * (v_omega W omega^T + omega W v_omega^T) entrywise            theory: eq:large-context-hessian
+  s.half.noalias() = s.weighted_omega * v.omega.transpose();
+  s.correlation_change = (s.half + s.half.transpose()).cwiseProduct(s.correlation);
+  s.weighted_mu.noalias() = x.mu * noise_weight_.asDiagonal();
+  result.mu.noalias() = s.correlation * v.mu;
+  result.mu *= noise_weight_.asDiagonal();
+  result.mu.noalias() += s.correlation_change * s.weighted_mu;
+
+  s.attraction.noalias() = s.weighted_mu * x.mu.transpose();
+  s.correlation_change.array() *= s.attraction.array();  // dE * (mu D mu^T)
+  s.attraction.array() *= s.correlation.array();
+  result.omega.noalias() = s.attraction * v.omega;
+  result.omega *= multiplicity_.asDiagonal();
+  s.half.noalias() = s.weighted_mu * v.mu.transpose();
+  s.attraction = (s.half + s.half.transpose()).cwiseProduct(s.correlation) + s.correlation_change;
+  result.omega.noalias() += s.attraction * s.weighted_omega;
+
+  s.residual.array() *= bias_weight_.array();
+  s.residual_change.array() *= bias_weight_.array();
+  for (int h = 0; h < heads_; ++h) {
+    for (int k = 0; k < size; ++k) {
+      const int i = coordinates_.task[static_cast<std::size_t>(k)];
+      result.mu(h, i) -= s.residual(k) * v.omega(h, k) + s.residual_change(k) * x.omega(h, k);
+      result.omega(h, k) -= s.residual(k) * v.mu(h, i) + s.residual_change(k) * x.mu(h, i);
+    }
+  }
+}
+
+}  // namespace iclflow
