@@ -24,7 +24,7 @@ void SingleStep::velocity(const Eigen::VectorXd& y, Eigen::VectorXd& rate) {
 
 void SingleStep::scale(const Eigen::VectorXd& y, Eigen::VectorXd& result) const {
   system_.error_scale(y, options_.absolute_tolerance, options_.relative_tolerance, result);
-  result = result.cwiseMax(std::numeric_limits<double>::min());
+  result = result.cwiseMax(std::numeric_limits<double>::min()).cwiseMin(1e300);
 }
 
 Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
@@ -59,13 +59,12 @@ Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
   return verdict;
 }
 
-Attempt SingleStep::judge(const Point& from, double dt, const Point& to, const Eigen::VectorXd& error) {
+Attempt SingleStep::judge(const Point& from, double dt, const Eigen::VectorXd& error) {
   scale(from.state, scale_);
-  scale(to.state, scale_after_);
   Attempt verdict;
   double norm = 0.0;
   for (Eigen::Index i = 0; i < error.size(); ++i) {
-    const double ratio = std::abs(error[i]) / std::max(scale_[i], scale_after_[i]);
+    const double ratio = std::abs(error[i]) / scale_[i];
     if (ratio > norm) {
       norm = ratio;
       verdict.worst = i;

@@ -25,6 +25,7 @@ StepperOptions equal_steps(const std::string& stepper, double step) {
   options.step = step;
   options.maximum_step = step;
   options.relative_tolerance = 1e6;
+  options.absolute_tolerance = 1e6;
   return options;
 }
 

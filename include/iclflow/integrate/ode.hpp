@@ -34,13 +34,13 @@ struct StepperInfo {
 
 /// Integrates `system` and samples it at exactly `times` (increasing; the first is the start).
 /// Own time loop around Odeint's single steps: lands on sample times, bounds step, growth (5-fold), rejections and
-/// steps. A step is accepted when the largest component of its error estimate over OdeSystem::error_scale is at most 1;
-/// one that is not finite, or in which the dynamics throws std::domain_error, is rejected and halved. Fixed-step
-/// methods cover each sampling interval by equal steps no longer than `step`. Failures end with Status::failed and the
-/// trajectory so far. Events are strict changes of side, looked for at both ends of each accepted step and at points
-/// inside it; they are located by root finding on states integrated from the start of the step, so that their time is
-/// that of the solution to its own accuracy, whatever the step policy and the sample times. Throws
-/// std::invalid_argument for an unknown stepper or quantity, a missing step or Jacobian, bad times or limits, a
+/// steps. A step is accepted when the largest component of its error estimate over OdeSystem::error_scale (at the
+/// step's start) is at most 1; one that is not finite, or in which the dynamics throws std::domain_error, is rejected
+/// and halved. Fixed-step methods cover each sampling interval by equal steps no longer than `step`. Failures end with
+/// Status::failed and the trajectory so far. Events are strict changes of side, looked for at both ends of each
+/// accepted step and at points inside it; they are located by root finding on states integrated from the start of the
+/// step, so that their time is that of the solution to its own accuracy, whatever the step policy and the sample times.
+/// Throws std::invalid_argument for an unknown stepper or quantity, a missing step or Jacobian, bad times or limits, a
 /// checkpoint of another run.
 [[nodiscard]] Outcome integrate(const OdeSystem& system, const std::vector<double>& times,
                                 const StepperOptions& options, const std::vector<Event>& events = {},
