@@ -1,4 +1,7 @@
+
+#include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
@@ -117,12 +120,12 @@ BOOST_AUTO_TEST_CASE(every_mistake_is_one_line_with_file_line_and_key) {
   const auto all = mistakes();
   for (std::size_t k = 0; k < all.size(); ++k) {
     const Mistake& mistake = all[k];
-    const std::string name = "e" + std::to_string(k) + ".toml";
+    const std::string name = fmt::format("e{}.toml", k);
     const std::string file = scratch.write(name, program::replaced(base, mistake.from, mistake.to));
     const long line = line_of(base, mistake.from) + mistake.line_offset;
     BOOST_TEST_CONTEXT(mistake.to << " instead of " << mistake.from) {
       const auto answer = program::iclflow(scratch, {"run", file, "--out", (scratch / "run").string()});
-      check_refused(answer, {name + ":" + std::to_string(line) + ": key '" + mistake.key + "': ", mistake.says});
+      check_refused(answer, {fmt::format("{}:{}: key '{}': ", name, line, mistake.key), mistake.says});
       BOOST_TEST(!std::filesystem::exists(scratch / "run"));
     }
   }
