@@ -17,8 +17,8 @@ constexpr double moment_cm = 0.1;
 constexpr double row_heading_cm = 0.85;
 constexpr double axis_cm = 1.0;
 constexpr double row_gap_cm = 0.45;
-constexpr double left_points = 34.0;
-constexpr double bar_points = 44.0;  // colour bar and its numbers
+constexpr double left_points = 30.0;
+constexpr double bar_points = 48.0;  // colour bar and its numbers
 constexpr double gutter_points = 14.0;
 constexpr std::size_t longest_label = 90;
 constexpr int most_numbered = 6;        // heads or tasks up to which shares are written into the cells
@@ -96,8 +96,7 @@ void write_map_axes(std::ostream& out, const AllocationFigure& figure, const Pla
   out << "set xrange [-0.5:" << figure.tasks - 0.5 << "]\nset yrange [" << figure.heads - 0.5 << ":-0.5]\n"
       << "set xtics 0," << tic_step(figure.tasks) << "\nset ytics 0," << tic_step(figure.heads) << "\n"
       << "set format x '%g'\nset format y " << (at.column == 0 ? "'%g'" : "''") << "\n";
-  out << (at.column == 0 ? "set ylabel 'head' offset 1.5,0\n" : "unset ylabel\n");
-  out << (at.row + 1 == figure.rows.size() ? "set xlabel 'task' offset 0,0.5\n" : "unset xlabel\n");
+  out << (at.row + 1 == figure.rows.size() ? "set xlabel 'task' offset 0,0.8\n" : "unset xlabel\n");
 }
 
 void draw_map(Drawing& drawing, const AllocationFigure& figure, const Place& at, double head_cm) {
@@ -114,8 +113,10 @@ void draw_map(Drawing& drawing, const AllocationFigure& figure, const Place& at,
   const ShareRow& row = figure.rows[at.row];
   const ShareMap& map = row.maps[at.column];
   std::ostream& out = drawing.commands();
-  place(drawing, {left, left + width, top - height, top});
+  const Panel panel{left, left + width, top - height, top};
+  place(drawing, panel);
   write_map_axes(out, figure, at);
+  if (at.column == 0) write_axis_name(drawing, panel, "'head'");
   const auto above = [&](double points) { return "graph " + number(1.0 + points / height); };
   if (at.column == 0) {
     out << "set label " << literal(shortened(row.label, longest_label)) << " at graph 0, " << above(17.0) << " left\n";

@@ -131,6 +131,21 @@ bool whole(const fs::path& file) {
   return !error && size > 0;
 }
 
+// A reader without DejaVu gets the font of the same widths rather than a serif default.
+void name_fallback_fonts(const fs::path& svg) {
+  std::string text;
+  {
+    std::ifstream in(svg, std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  const std::string given = "font-family=\"DejaVu Sans\"";
+  const std::string wanted = "font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\"";
+  for (std::size_t at = text.find(given); at != std::string::npos; at = text.find(given, at + wanted.size())) {
+    text.replace(at, given.size(), wanted);
+  }
+  std::ofstream(svg, std::ios::binary) << text;
+}
+
 std::string terminal(std::string_view format, const Size& size) {
   // Lengths are points (1/72 inch) everywhere; png has 300 dots an inch.
   const std::string font = " font 'DejaVu Sans,7' ";
@@ -139,7 +154,7 @@ std::string terminal(std::string_view format, const Size& size) {
     return "svg enhanced size " + points + " dynamic" + font + "linewidth 0.7 background rgb 'white'";
   if (format == "pdf") {
     return "pdfcairo enhanced color size " + number(size.width_cm) + "cm," + number(size.height_cm) + "cm" + font +
-           "linewidth 1.4 fontscale 1 background rgb 'white'";
+           "linewidth 1.4 fontscale 0.75 background rgb 'white'";
   }
   constexpr double scale = 300.0 / 72.0;
   constexpr double font_scale = 300.0 / 96.0;  // pango measures a point at 96 dots an inch
@@ -154,6 +169,16 @@ set border 3 linewidth 0.8 linecolor rgb '#333333'
 set tics textcolor rgb 'black'
 set style fill solid 1.0 noborder
 set minussign
+set dashtype 11 (12,4)
+set dashtype 12 (2,3)
+set dashtype 13 (10,3,2,3)
+set dashtype 14 (7,4)
+set dashtype 15 (6,2)
+set dashtype 16 (8,3)
+set dashtype 17 (8,3,2,3)
+set dashtype 18 (4,3)
+set xtics offset 0,0.3
+set ytics offset 0.4,0
 )";
 
 }  // namespace
@@ -195,6 +220,7 @@ void Drawing::finish(const FigureFile& target) const {
                                 (ending.message.empty() ? std::string() : " and says: " + ending.message));
     }
   }
+  name_fallback_fonts(workshop.folder() / "figure.svg");
   for (const std::string_view format : formats) {
     std::error_code error;
     fs::rename(workshop.folder() / ("figure." + std::string(format)),

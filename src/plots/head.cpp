@@ -6,8 +6,8 @@
 namespace iclflow::plots {
 namespace {
 
-// Points at the 7 point text of all figures; 4.1 is a generous mean width of a character.
-constexpr double character_width = 4.1;
+// Points at the 7 point text of all figures; 3.9 is a generous mean width of a character.
+constexpr double character_width = 3.9;
 constexpr double title_character_width = 4.8;
 constexpr double row_height = 10.0;
 constexpr double title_height = 11.5;
@@ -50,9 +50,20 @@ std::vector<std::string> wrapped(std::string text, std::size_t longest) {
   return lines;
 }
 
-// Width of an entry's text; marks of enhanced text count, which only leaves more room.
+// Characters that will be seen of a text that is ready for gnuplot.
+std::size_t visible_characters(const std::string& text) {
+  constexpr std::string_view ending = " noenhanced";
+  if (text.ends_with(ending)) return characters(text) - ending.size() - 2;
+  constexpr std::string_view italic = "{/:Italic ";
+  std::size_t hidden = 2;
+  for (std::size_t at = text.find(italic); at != std::string::npos; at = text.find(italic, at + 1)) {
+    hidden += italic.size() + 1;
+  }
+  return characters(text) - hidden;
+}
+
 double entry_width(const LegendEntry& entry) {
-  return sample_width + gap + character_width * static_cast<double>(characters(entry.text));
+  return sample_width + gap + character_width * static_cast<double>(visible_characters(entry.text));
 }
 
 void write_sample(std::ostream& out, const LegendEntry& entry, double x, double y, const Size& size) {
@@ -112,7 +123,8 @@ void Head::write(Drawing& drawing) const {
         << number((y - 0.5 * title_height) / size.height_points()) << " center front font ',8'\n";
     y -= title_height;
   }
-  const double width = (size.width_points() - 2.0 * edge) / static_cast<double>(columns_);
+  double width = 0.0;
+  for (const LegendEntry& entry : legend_) width = std::max(width, entry_width(entry));
   for (std::size_t k = 0; k < legend_.size(); ++k) {
     const auto row = static_cast<double>(k / columns_);
     const auto column = static_cast<double>(k % columns_);

@@ -12,7 +12,7 @@ using namespace plots;
 
 constexpr double width_cm = 8.6;  // one journal column
 constexpr double panel_cm = 5.6;
-constexpr double axis_cm = 1.0;
+constexpr double axis_cm = 1.15;
 constexpr double left_points = 42.0;
 constexpr double right_points = 10.0;
 constexpr std::size_t longest_label = 44;
@@ -24,7 +24,7 @@ const std::array<std::string, 4> names{
     "'output-value, off-diagonal {/:Italic U_Y}'", "'value from covariates {/:Italic U_X}'"};
 
 std::string norm_line(std::size_t norm, std::size_t series) {
-  static const std::array<std::string, 4> dashes{" dt 1", " dt (8,3)", " dt (2,3)", " dt (8,3,2,3)"};
+  static const std::array<std::string, 4> dashes{" dt 1", " dt 16", " dt 12", " dt 17"};
   return "lc rgb '" + colour(norm) + "' lw 1.3" + dashes[series % dashes.size()];
 }
 
@@ -32,9 +32,7 @@ std::string norm_point(std::size_t norm) {
   return "pt " + std::to_string(point_type(norm)) + " ps 0.55 lc rgb '" + colour(norm) + "'";
 }
 
-std::string diagonal_line(std::size_t k) {
-  return "lc rgb '" + grey + "' lw 1 dt " + (k % 2 == 0 ? "(12,4)" : "(4,3)");
-}
+std::string diagonal_line(std::size_t k) { return "lc rgb '" + grey + "' lw 1 dt " + (k % 2 == 0 ? "11" : "18"); }
 
 std::vector<LegendEntry> legend(const LeakageFigure& figure) {
   std::vector<LegendEntry> entries;
@@ -42,7 +40,7 @@ std::vector<LegendEntry> legend(const LeakageFigure& figure) {
     entries.push_back({names[norm], norm_line(norm, 0), norm_point(norm), ""});
   }
   for (std::size_t s = 0; s < figure.series.size(); ++s) {
-    static const std::array<std::string, 4> dashes{" dt 1", " dt (8,3)", " dt (2,3)", " dt (8,3,2,3)"};
+    static const std::array<std::string, 4> dashes{" dt 1", " dt 16", " dt 12", " dt 17"};
     const bool band = !figure.series[s].norms[0].standard_error.empty();
     entries.push_back({legend_label(figure.series[s].label, longest_label),
                        "lc rgb '" + ink + "' lw 1.3" + dashes[s % dashes.size()], "", band ? tint(grey, 0.3) : ""});
@@ -106,10 +104,11 @@ void draw(const LeakageFigure& figure, const FigureFile& target) {
   const Range time = time_range(times, figure.logarithmic_time);
   const std::optional<Range> values = value_range(figure);
   std::ostream& out = drawing.commands();
-  place(drawing,
-        {left_points, drawing.size().width_points() - right_points, bottom, bottom + panel_cm * Size::points_per_cm});
+  const Panel panel{left_points, drawing.size().width_points() - right_points, bottom,
+                    bottom + panel_cm * Size::points_per_cm};
+  place(drawing, panel);
   set_time_axis(drawing, time, figure.logarithmic_time, true);
-  out << "set ylabel 'leakage, root sum of squares' offset 0.5,0\n";
+  write_axis_name(drawing, panel, "'leakage (root sum of squares)'");
   head.write(drawing);
   if (values) {
     out << "set logscale y\nset format y '10^{%T}'\nset yrange [" << number(values->low) << ":" << number(values->high)

@@ -15,7 +15,7 @@ using namespace plots;
 constexpr double width_cm = 8.6;  // one journal column
 constexpr double main_cm = 5.2;
 constexpr double strip_cm = 1.7;
-constexpr double axis_cm = 1.0;
+constexpr double axis_cm = 1.15;
 constexpr double between_cm = 0.3;
 constexpr double left_points = 40.0;
 constexpr double right_points = 10.0;
@@ -46,8 +46,8 @@ std::vector<LegendEntry> legend(const LossFigure& figure) {
         {legend_label(figure.simulation[k].label, longest_label), simulation_line(colour(k), 0), "", band});
   }
   for (std::size_t k = 0; k < figure.levels.size(); ++k) {
-    entries.push_back({legend_label(figure.levels[k].label, longest_label),
-                       "lc rgb '" + colour(k + 2) + "' lw 1.1 dt (7,4)", "", ""});
+    entries.push_back(
+        {legend_label(figure.levels[k].label, longest_label), "lc rgb '" + colour(k + 2) + "' lw 1.1 dt 14", "", ""});
   }
   return entries;
 }
@@ -103,7 +103,7 @@ void write_phases(std::ostream& out, const LossFigure& figure, const Axes& axes,
     const double x = position(all[k].time);
     if (!(x >= 0.0 && x <= 1.0)) continue;
     out << "set arrow from graph " << number(x) << ", graph 0 to graph " << number(x)
-        << ", graph 1 nohead back lc rgb '" << tint(ink, 0.45) << "' lw 0.8 dt (2,3)\n";
+        << ", graph 1 nohead back lc rgb '" << tint(ink, 0.45) << "' lw 0.8 dt 12\n";
     if (named) {
       out << "set label '" << all[k].symbol << "' at graph " << number(place[k]) << ", graph 1.045 center\n";
     }
@@ -120,22 +120,22 @@ std::vector<Drawing::Row> phase_points(const Curve& curve, const Phases& phases)
 }
 
 void plot_bands_and_means(PlotList& list, Drawing& drawing, const std::vector<Curve>& curves,
-                          std::optional<double> floor) {
+                          std::optional<double> floor, bool thin) {
   for (std::size_t k = 0; k < curves.size(); ++k) {
     const std::string data = drawing.block(rows(curves[k], floor));
     if (!curves[k].standard_error.empty()) {
       list.add(data + " using 1:3:4 with filledcurves lc rgb '" + tint(colour(k), 0.25) + "'");
     }
-    list.add(data + " using 1:2 with lines " + simulation_line(colour(k), 0));
+    list.add(data + " using 1:2 with lines " + (thin ? theory_line(colour(k), 0) : simulation_line(colour(k), 0)));
   }
 }
 
 void plot_losses(Drawing& drawing, const LossFigure& figure, const Axes& axes) {
   const std::optional<double> floor = axes.logarithmic_loss ? std::optional(axes.loss.low) : std::nullopt;
   PlotList list(drawing.commands());
-  plot_bands_and_means(list, drawing, figure.simulation, floor);
+  plot_bands_and_means(list, drawing, figure.simulation, floor, false);
   for (std::size_t k = 0; k < figure.levels.size(); ++k) {
-    list.add(number(figure.levels[k].loss) + " with lines lc rgb '" + colour(k + 2) + "' lw 1.1 dt (7,4)");
+    list.add(number(figure.levels[k].loss) + " with lines lc rgb '" + colour(k + 2) + "' lw 1.1 dt 14");
   }
   for (std::size_t k = 0; k < figure.theory.size(); ++k) {
     list.add(drawing.block(rows(figure.theory[k], floor)) + " using 1:2 with lines " + theory_line(ink, k));
@@ -150,10 +150,13 @@ void main_panel(Drawing& drawing, const LossFigure& figure, const Axes& axes, co
   std::ostream& out = drawing.commands();
   place(drawing, panel);
   set_time_axis(drawing, axes.time, figure.logarithmic_time, figure.difference.empty());
-  out << (axes.logarithmic_loss ? "set logscale y\nset format y '10^{%T}'\n" : "unset logscale y\nset format y '%g'\n");
-  if (axes.logarithmic_loss && axes.loss.high / axes.loss.low < 1e3) out << "set format y '%g'\n";
-  out << "set yrange [" << number(axes.loss.low) << ":" << number(axes.loss.high) << "]\n"
-      << "set ylabel 'population loss ℓ' offset 1,0\n";
+  if (axes.logarithmic_loss) {
+    out << "set logscale y\nset yrange [" << number(axes.loss.low) << ":" << number(axes.loss.high)
+        << "]\nset format y " << (axes.loss.high / axes.loss.low < 1e3 ? "'%g'" : "'10^{%T}'") << "\n";
+  } else {
+    set_value_axis(drawing, axes.loss, 4, true);
+  }
+  write_axis_name(drawing, panel, "'population loss ℓ'");
   write_phases(out, figure, axes, true);
   plot_losses(drawing, figure, axes);
 }
@@ -163,18 +166,15 @@ void difference_panel(Drawing& drawing, const LossFigure& figure, const Axes& ax
   std::optional<Range> range = Range{0.0, 0.0};
   for (const Curve& curve : figure.difference) widen(range, curve, false);
   const Range shown = with_air(*range, 0.12);
-  out << "unset label\nunset arrow\nunset object\nunset logscale y\nset format y '%g'\n";
+  out << "unset label\nunset arrow\nunset object\n";
   place(drawing, panel);
   set_time_axis(drawing, axes.time, figure.logarithmic_time, true);
-  const double step = (shown.high - shown.low) / 3.0;
-  const double power = std::pow(10.0, std::floor(std::log10(step)));
-  const double nice = step / power < 2.0 ? 2.0 : (step / power < 5.0 ? 5.0 : 10.0);
-  out << "set yrange [" << number(shown.low) << ":" << number(shown.high) << "]\nset ytics " << number(nice * power)
-      << "\nset ylabel 'Δℓ / ℓ(0)' offset 1,0\n";
+  set_value_axis(drawing, shown, 2, true);
+  write_axis_name(drawing, panel, "'Δℓ / ℓ(0)'");
   write_phases(out, figure, axes, false);
   PlotList list(out);
-  plot_bands_and_means(list, drawing, figure.difference, std::nullopt);
-  list.add("0 with lines " + theory_line(ink, 0));
+  plot_bands_and_means(list, drawing, figure.difference, std::nullopt, true);
+  list.add("0 with lines lc rgb '" + ink + "' lw 0.8");
 }
 
 }  // namespace

@@ -16,8 +16,9 @@ constexpr double two_columns_cm = 17.8;
 constexpr double panel_cm = 3.2;
 constexpr double between_cm = 0.3;
 constexpr double axis_cm = 1.15;
-constexpr double heading_cm = 0.15;
-constexpr double left_points = 42.0;
+constexpr double heading_cm = 0.1;
+constexpr double left_points = 40.0;
+constexpr std::size_t most_points = 60000;  // of all curves together, so that the files stay small
 constexpr double right_points = 10.0;
 constexpr double gutter_points = 10.0;
 constexpr int most_columns = 4;
@@ -27,6 +28,7 @@ constexpr std::size_t longest_label = 50;
 
 struct Heads {
   std::vector<std::string> colours;     // per head
+  std::vector<std::size_t> order;       // in which they are drawn, grey ones first
   std::vector<std::size_t> told_apart;  // heads with a colour, mark and legend entry of their own
   bool others = false;                  // grey heads exist
 };
@@ -69,6 +71,10 @@ Heads choose_heads(const SpectrumFigure& figure) {
     heads.others = true;
   }
   for (std::size_t k = 0; k < heads.told_apart.size(); ++k) heads.colours[heads.told_apart[k]] = colour(k);
+  for (std::size_t h = 0; h < count; ++h) {
+    if (heads.colours[h] == pale) heads.order.push_back(h);
+  }
+  heads.order.insert(heads.order.end(), heads.told_apart.begin(), heads.told_apart.end());
   return heads;
 }
 
@@ -95,7 +101,7 @@ std::vector<LegendEntry> legend(const SpectrumFigure& figure, const Heads& heads
                        series.mu_standard_error.empty() ? "" : tint(grey, 0.25)});
   }
   if (!figure.predicted_mu.empty()) {
-    entries.push_back({single_quoted("predicted limit"), "lc rgb '" + ink + "' lw 0.9 dt (7,4)", "", ""});
+    entries.push_back({single_quoted("predicted limit"), "lc rgb '" + ink + "' lw 0.9 dt 14", "", ""});
   }
   return entries;
 }
@@ -126,13 +132,15 @@ void plot_entries(const Canvas& canvas, std::size_t task, bool mu) {
   const auto& prediction = mu ? figure.predicted_mu : figure.predicted_omega;
   PlotList list(canvas.drawing.commands());
   std::vector<std::string> bands, broad, thin;
+  const std::size_t curves = 2 * heads * std::min<std::size_t>(tasks, most_tasks) * figure.series.size();
+  const std::size_t most = std::clamp<std::size_t>(most_points / std::max<std::size_t>(curves, 1), 60, 400);
   for (std::size_t s = 0; s < figure.series.size(); ++s) {
     const SpectrumSeries& series = figure.series[s];
-    for (std::size_t h = 0; h < heads; ++h) {
+    for (const std::size_t h : canvas.heads.order) {
       const Curve curve = entry(series, mu, h * tasks + task, heads * tasks);
-      const std::string data = canvas.drawing.block(rows(curve));
+      const std::string data = canvas.drawing.block(rows(curve, std::nullopt, most));
       const std::string& shade = canvas.heads.colours[h];
-      if (!curve.standard_error.empty()) {
+      if (!curve.standard_error.empty() && shade != pale) {
         bands.push_back(data + " using 1:3:4 with filledcurves lc rgb '" + tint(shade, 0.25) + "'");
       }
       auto& lines = series.simulation ? broad : thin;
@@ -144,7 +152,7 @@ void plot_entries(const Canvas& canvas, std::size_t task, bool mu) {
   for (const auto* layer : {&bands, &broad, &thin}) {
     for (const std::string& item : *layer) list.add(item);
   }
-  if (task < prediction.size()) list.add(number(prediction[task]) + " with lines lc rgb '" + ink + "' lw 0.9 dt (7,4)");
+  if (task < prediction.size()) list.add(number(prediction[task]) + " with lines lc rgb '" + ink + "' lw 0.9 dt 14");
   if (figure.series.empty()) return;
   for (std::size_t k = 0; k < canvas.heads.told_apart.size(); ++k) {
     const std::size_t h = canvas.heads.told_apart[k];
@@ -170,17 +178,6 @@ Range value_range(const SpectrumFigure& figure, bool mu) {
   return with_air(*range, 0.07);
 }
 
-void write_value_axis(std::ostream& out, const Range& range, bool mu, bool labelled) {
-  out << "set yrange [" << number(range.low) << ":" << number(range.high) << "]\n";
-  out << "set format y " << (labelled ? "'%g'" : "''") << "\n";
-  if (!labelled) {
-    out << "unset ylabel\n";
-  } else {
-    out << "set ylabel " << (mu ? "'output-value {/:Italic μ}'" : "'key-query {/:Italic ω}, block mean'")
-        << " offset 1,0\n";
-  }
-}
-
 struct Grid {
   int columns;
   int groups;  // pairs of rows (mu above omega)
@@ -189,7 +186,7 @@ struct Grid {
 
 Grid grid(int tasks) {
   const int columns = std::min(tasks, most_columns);
-  return {columns, (tasks + columns - 1) / columns, heading_cm + 2.0 * panel_cm + between_cm + axis_cm + 0.35};
+  return {columns, (tasks + columns - 1) / columns, heading_cm + 2.0 * panel_cm + between_cm + axis_cm};
 }
 
 void draw_task(const Canvas& canvas, const Grid& layout, int task, double head_cm, const Range& mu,
@@ -204,16 +201,21 @@ void draw_task(const Canvas& canvas, const Grid& layout, int task, double head_c
   const double middle = top - panel_cm * cm;
   const double lower = middle - between_cm * cm;
   std::ostream& out = canvas.drawing.commands();
-  place(canvas.drawing, {left, left + width, middle, top});
+  const Panel upper_panel{left, left + width, middle, top};
+  const Panel lower_panel{left, left + width, lower - panel_cm * cm, lower};
+  place(canvas.drawing, upper_panel);
   set_time_axis(canvas.drawing, canvas.time, canvas.figure.logarithmic_time, false);
-  write_value_axis(out, mu, true, column == 0);
+  set_value_axis(canvas.drawing, mu, 4, column == 0);
+  if (column == 0) write_axis_name(canvas.drawing, upper_panel, "'output-value {/:Italic μ}'");
   out << "set label 'task " << task << "' at graph 0.5, graph 1.06 center\n";
   plot_entries(canvas, static_cast<std::size_t>(task), true);
   out << "unset label\nunset arrow\nunset object\n";
-  place(canvas.drawing, {left, left + width, lower - panel_cm * cm, lower});
+  place(canvas.drawing, lower_panel);
   set_time_axis(canvas.drawing, canvas.time, canvas.figure.logarithmic_time, true);
-  write_value_axis(out, omega, false, column == 0);
+  set_value_axis(canvas.drawing, omega, 4, column == 0);
+  if (column == 0) write_axis_name(canvas.drawing, lower_panel, "'key-query {/:Italic ω} (mean)'");
   plot_entries(canvas, static_cast<std::size_t>(task), false);
+  out << "unset label\n";
 }
 
 void check(const SpectrumFigure& figure) {

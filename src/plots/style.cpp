@@ -9,8 +9,6 @@
 namespace iclflow::plots {
 namespace {
 
-constexpr std::size_t most_rows = 800;
-
 const std::string time_label = "'time {/:Italic t}   (d{/:Italic θ}/d{/:Italic t} = −∇ℓ)'";
 
 }  // namespace
@@ -34,11 +32,11 @@ std::string tint(const std::string& colour, double strength) {
 }
 
 std::string simulation_line(const std::string& colour, std::size_t series) {
-  return "lc rgb '" + tint(colour, 0.55) + "' lw 3.2" + (series % 2 == 1 ? " dt (6,2)" : "");
+  return "lc rgb '" + tint(colour, 0.55) + "' lw 3.2" + (series % 2 == 1 ? " dt 15" : "");
 }
 
 std::string theory_line(const std::string& colour, std::size_t series) {
-  static const std::array<std::string, 4> dashes{" dt 1", " dt (12,4)", " dt (2,3)", " dt (10,3,2,3)"};
+  static const std::array<std::string, 4> dashes{" dt 1", " dt 11", " dt 12", " dt 13"};
   return "lc rgb '" + colour + "' lw 1.1" + dashes[series % dashes.size()];
 }
 
@@ -70,7 +68,7 @@ void set_time_axis(Drawing& drawing, const Range& range, bool logarithmic, bool 
   const bool powers = logarithmic && range.high / range.low > 1e3;
   out << "set format x " << (labelled ? (powers ? "'10^{%T}'" : "'%g'") : "''") << "\n";
   if (labelled) {
-    out << "set xlabel " << time_label << " offset 0,0.4\n";
+    out << "set xlabel " << time_label << " offset 0,0.5\n";
   } else {
     out << "unset xlabel\n";
   }
@@ -81,6 +79,21 @@ Range with_air(Range data, double share) {
   return {data.low - share * span, data.high + share * span};
 }
 
+void set_value_axis(Drawing& drawing, const Range& range, int tics, bool labelled) {
+  const double interval = (range.high - range.low) / tics;
+  const double power = std::pow(10.0, std::floor(std::log10(interval)));
+  const double round = interval / power < 2.0 ? 1.0 : (interval / power < 5.0 ? 2.0 : 5.0);
+  drawing.commands() << "unset logscale y\nset yrange [" << number(range.low) << ":" << number(range.high)
+                     << "]\nset ytics " << number(round * power) << "\nset format y " << (labelled ? "'%g'" : "''")
+                     << "\n";
+}
+
+void write_axis_name(Drawing& drawing, const Panel& panel, const std::string& name, double left) {
+  drawing.commands() << "set label " << name << " at screen " << number(left / drawing.size().width_points())
+                     << ", screen " << number(0.5 * (panel.bottom + panel.top) / drawing.size().height_points())
+                     << " center rotate by 90\n";
+}
+
 void check(const Curve& curve) {
   if (curve.values.size() != curve.times.size() ||
       (!curve.standard_error.empty() && curve.standard_error.size() != curve.times.size())) {
@@ -88,10 +101,10 @@ void check(const Curve& curve) {
   }
 }
 
-std::vector<Drawing::Row> rows(const Curve& curve, std::optional<double> floor) {
+std::vector<Drawing::Row> rows(const Curve& curve, std::optional<double> floor, std::size_t most) {
   std::vector<Drawing::Row> result;
   const std::size_t n = curve.times.size();
-  const std::size_t stride = n / most_rows + 1;
+  const std::size_t stride = n / most + 1;
   for (std::size_t k = 0; k < n; k = (k + stride < n || k + 1 == n) ? k + stride : n - 1) {
     const double half = curve.standard_error.empty() ? 0.0 : band_standard_errors * curve.standard_error[k];
     Drawing::Row row{curve.times[k], curve.values[k], curve.values[k] - half, curve.values[k] + half};

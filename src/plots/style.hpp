@@ -63,9 +63,14 @@ struct Range {
 void set_time_axis(Drawing& drawing, const Range& range, bool logarithmic, bool labelled);
 /// Linear axis from the data's ends with a little air.
 [[nodiscard]] Range with_air(Range data, double share);
+/// Linear value axis with at least `tics` intervals of a round length.
+void set_value_axis(Drawing& drawing, const Range& range, int tics, bool labelled);
+/// The axis' name, upright at `left` points from the canvas' edge, next to the panel's middle.
+void write_axis_name(Drawing& drawing, const Panel& panel, const std::string& name, double left = 7.0);
 
-/// Rows (t, value, low, high) of a curve, at most about 800 of them; a logarithmic axis needs a floor for the band.
-[[nodiscard]] std::vector<Drawing::Row> rows(const Curve& curve, std::optional<double> floor = std::nullopt);
+/// Rows (t, value, low, high) of a curve, at most about `most` of them; a logarithmic axis needs a floor for the band.
+[[nodiscard]] std::vector<Drawing::Row> rows(const Curve& curve, std::optional<double> floor = std::nullopt,
+                                             std::size_t most = 600);
 /// Throws std::invalid_argument when the arrays of a curve differ in length.
 void check(const Curve& curve);
 /// Smallest and largest finite value with its band; positive: of the positive values only, the lower band left out (it

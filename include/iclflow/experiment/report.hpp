@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace iclflow {
@@ -17,9 +18,11 @@ struct ReportFigure {
 /// Everything the page says. Any text may hold anything: it is escaped.
 struct Report {
   std::string title;
-  nlohmann::json summary;       ///< summary.json. Read beyond the design's keys, all optional: "expect":
-                                ///< [{"quantity", "limit", "value", "met"}], "status": "completed" | "interrupted" |
-                                ///< "failed", per dynamics "failure" (a sentence) and "interrupted".
+  /// summary.json. A part that it lacks is left out, so that systems with other tables than regression's can use the
+  /// same page. Read beyond the design's keys, all optional: "system", "status" ("completed" | "interrupted" |
+  /// "failed"), "expect": [{"key", "allowed", "value", "met"}]; per dynamics "status", "failure", "seeds",
+  /// "allocation_ties", "double_winners", and "<name>_standard_error" beside a number or an object of numbers.
+  nlohmann::ordered_json summary;
   std::string experiment;       ///< resolved experiment.toml
   std::string experiment_file;  ///< name for the command that reproduces the run, e.g. "experiment.toml"
   std::vector<std::pair<std::string, std::string>> versions;  ///< e.g. {"Eigen", "3.4.0"}; iclflow's own is in summary
