@@ -18,16 +18,19 @@ void SingleStep::velocity(const Eigen::VectorXd& y, Eigen::VectorXd& rate) {
   ++evaluations_;
   rate.resize(y.size());
   system_.velocity(y, rate);
+  // the sum is quick to look at; it may also overflow, then no entry is found
+  if (culprit_ < 0 && !std::isfinite(rate.sum())) culprit_ = first_non_finite(rate);
 }
 
 void SingleStep::scale(const Eigen::VectorXd& y, Eigen::VectorXd& result) const {
   system_.error_scale(y, options_.absolute_tolerance, options_.relative_tolerance, result);
-  result = result.cwiseMax(std::numeric_limits<double>::min());
+  result = result.cwiseMax(std::numeric_limits<double>::min()).cwiseMin(1e300);
 }
 
 Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
   Attempt verdict;
   verdict.finite = false;
+  culprit_ = -1;
   try {
     bool rate_known = false;
     to.state.resize(from.state.size());
@@ -43,6 +46,8 @@ Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
       verdict.finite = false;
       verdict.worst = bad;
     }
+    // a linear solve spreads one bad entry over all: name the one that the velocity brought in
+    if (!verdict.finite && culprit_ >= 0) verdict.worst = culprit_;
   } catch (const std::domain_error& error) {
     verdict.reason = error.what();
   }
@@ -54,13 +59,12 @@ Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
   return verdict;
 }
 
-Attempt SingleStep::judge(const Point& from, double dt, const Point& to, const Eigen::VectorXd& error) {
+Attempt SingleStep::judge(const Point& from, double dt, const Eigen::VectorXd& error) {
   scale(from.state, scale_);
-  scale(to.state, scale_after_);
   Attempt verdict;
   double norm = 0.0;
   for (Eigen::Index i = 0; i < error.size(); ++i) {
-    const double ratio = std::abs(error[i]) / std::max(scale_[i], scale_after_[i]);
+    const double ratio = std::abs(error[i]) / scale_[i];
     if (ratio > norm) {
       norm = ratio;
       verdict.worst = i;

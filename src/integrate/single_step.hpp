@@ -54,8 +54,10 @@ class SingleStep {
   /// Order of the error estimate plus one: the local error falls as dt to this power.
   [[nodiscard]] virtual int error_power() const = 0;
   /// Elementary controller on the maximum norm of error / scale: accept at <= 1, safety 0.9, factor in [0.2, 5].
-  [[nodiscard]] Attempt judge(const Point& from, double dt, const Point& to, const Eigen::VectorXd& error);
-  /// error_scale of `y`, kept away from zero.
+  /// The scale is that of the start alone: a wild candidate of a logarithmic coordinate (a product that collapsed to
+  /// zero) would allow itself any error.
+  [[nodiscard]] Attempt judge(const Point& from, double dt, const Eigen::VectorXd& error);
+  /// error_scale of `y`, kept away from zero and infinity.
   void scale(const Eigen::VectorXd& y, Eigen::VectorXd& result) const;
   [[nodiscard]] const OdeSystem& system() const { return system_; }
 
@@ -63,7 +65,8 @@ class SingleStep {
   const OdeSystem& system_;
   const StepperOptions options_;
   std::uint64_t evaluations_ = 0;
-  Eigen::VectorXd scale_, scale_after_;
+  Eigen::Index culprit_ = -1;  ///< first non-finite entry of a velocity in the current attempt
+  Eigen::VectorXd scale_;
 };
 
 /// Index of the first entry that is not finite, or -1.

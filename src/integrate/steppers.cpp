@@ -62,7 +62,7 @@ class EmbeddedPair final : public SingleStep {
     } else {
       stepper_.do_step(right_side, from.state, from.rate, from.time, to.state, dt, error_);
     }
-    return judge(from, dt, to, error_);
+    return judge(from, dt, error_);
   }
   [[nodiscard]] int error_power() const override { return static_cast<int>(stepper_.error_order()) + 1; }
 
@@ -136,7 +136,7 @@ class Rosenbrock final : public SingleStep {
     velocity(to.state, rate_);
     error_ = lu_.solve(rate_ + (c.c61 * g1_ + c.c62 * g2_ + c.c63 * g3_ + c.c64 * g4_ + c.c65 * g5_) / dt);
     to.state += error_;
-    return judge(from, dt, to, error_);
+    return judge(from, dt, error_);
   }
   [[nodiscard]] int error_power() const override { return Odeint::error_order + 1; }
 

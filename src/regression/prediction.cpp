@@ -19,16 +19,16 @@ Json warm_up_json(const Problem& problem, const InitialState& start) {
       tasks.push_back(nullptr);
       continue;
     }
-    tasks.push_back({{"head", warm_up->head},
-                     {"warm_up_end", warm_up->warm_up_end},
-                     {"emergence_time", warm_up->emergence_time},
-                     {"emergence_end", warm_up->emergence_end ? Json(*warm_up->emergence_end) : Json(nullptr)}});
+    Json task = {
+        {"head", warm_up->head}, {"warm_up_end", warm_up->warm_up_end}, {"emergence_time", warm_up->emergence_time}};
+    task["emergence_end"] = warm_up->emergence_end ? Json(*warm_up->emergence_end) : Json(nullptr);
+    tasks.push_back(std::move(task));
   }
   return tasks;
 }
 
 std::string line(std::string_view name, const std::string& value, std::string_view meaning) {
-  return fmt::format("  {:<24}{:<26}{}\n", name, value, meaning);
+  return fmt::format("  {:<20} {:<28} {}\n", name, value, meaning);
 }
 
 std::string shown(double value) { return fmt::format("{:.6g}", value); }
@@ -69,7 +69,7 @@ std::string baselines_text(const Problem& problem) {
 }
 
 std::string warm_up_text(const Problem& problem, const InitialState& start) {
-  std::string text = "emergence (times at which 5 %, 50 %, 95 % of a task's loss are gone; one head on one task)\n";
+  std::string text = "emergence (times at which 5 %, 50 %, 95 % of a task's loss above its limit are gone)\n";
   const auto tasks = warm_up_times(problem, start);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const std::string name = fmt::format("task {}", i);
@@ -78,9 +78,8 @@ std::string warm_up_text(const Problem& problem, const InitialState& start) {
       continue;
     }
     const WarmUp& times = *tasks[i];
-    text += line(name,
-                 fmt::format("{:.5g}, {:.5g}, {}", times.warm_up_end, times.emergence_time,
-                             times.emergence_end ? shown(*times.emergence_end) : "none"),
+    const std::string end = times.emergence_end ? fmt::format("{:.5g}", *times.emergence_end) : "not reached";
+    text += line(name, fmt::format("{:.5g}, {:.5g}, {}", times.warm_up_end, times.emergence_time, end),
                  fmt::format("by head {}", times.head));
   }
   return text;

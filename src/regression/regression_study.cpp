@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "iclflow/integrate/descent.hpp"
+#include "iclflow/problem/quantity.hpp"
+#include "iclflow/regression/figures.hpp"
 #include "iclflow/regression/flow_phases.hpp"
 #include "iclflow/regression/prediction.hpp"
 #include "iclflow/regression/problem_section.hpp"
 #include "iclflow/regression/summary.hpp"
 #include "iclflow/spectral/spectral_flow.hpp"
-#include "iclflow/trajectory/quantity.hpp"
 
 namespace iclflow {
 
@@ -147,6 +148,15 @@ nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResu
     }
   }
   return json;
+}
+
+std::vector<DrawnFigure> RegressionStudy::draw(const std::vector<DynamicsResult>& results,
+                                               const nlohmann::ordered_json& summary,
+                                               const FigureRequest& request) const {
+  const FigureSource source{problem_, results, summary, request.title, logarithmic_time_};
+  std::vector<DrawnFigure> drawn;
+  for (const std::string& kind : request.figures) drawn.push_back(draw_figure(kind, source, request.folder));
+  return drawn;
 }
 
 }  // namespace iclflow

@@ -29,8 +29,9 @@ class RegressionStudy final : public Study {
   [[nodiscard]] Outcome evolve(std::size_t k, std::size_t member, const std::vector<double>& times,
                                const std::vector<Event>& events, int threads, const Control& control) const override;
   [[nodiscard]] nlohmann::ordered_json summarise(const std::vector<DynamicsResult>& results) const override;
-  void draw(const std::vector<DynamicsResult>& results, const nlohmann::ordered_json& summary,
-            const FigureRequest& request) const override;
+  [[nodiscard]] std::vector<DrawnFigure> draw(const std::vector<DynamicsResult>& results,
+                                              const nlohmann::ordered_json& summary,
+                                              const FigureRequest& request) const override;
 
  private:
   [[nodiscard]] bool has_kind(std::string_view kind) const;

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <span>
 
+#include "iclflow/problem/quantity.hpp"
 #include "iclflow/spectral/mobility.hpp"
-#include "iclflow/trajectory/quantity.hpp"
 
 namespace iclflow {
 

@@ -28,6 +28,7 @@ struct CurvePoint {
 struct OneTask {
   Problem problem;  ///< one task of the original's size, power, noise and context, all heads
   double score_factor;
+  bool alone;  ///< the only task of the original problem
   int winner;
   Eigen::VectorXd mu;     ///< initial, per head
   Eigen::VectorXd omega;  ///< initial, per head
@@ -134,6 +135,16 @@ Speed winner_speed(const OneTask& task, const CurvePoint& p) {
   return {exact, drive};
 }
 
+/// Whether the end of the emergence lies on the curve: damping has not taken over (from there the loss falls slowly
+/// along the valley mu omega = 1), rivals hold little of the task (they decay there), and no other task's omega of a
+/// shared merged head adds to the damping. The bounds keep the error near 1 %, see theory/06-phases-allocation.md.
+bool still_emerging(const OneTask& task, const CurvePoint& p) {
+  const auto w = static_cast<Eigen::Index>(task.winner);
+  const Speed speed = winner_speed(task, p);
+  const bool rivals_small = p.mu(w) * p.omega(w) >= 0.85 * p.mu.dot(p.omega);
+  return speed.exact >= 0.5 * speed.drive && (task.merged() ? task.alone : rivals_small);
+}
+
 /// First u > begin with loss <= level on the curve; empty when the product reaches 1 or the curve breaks down before.
 std::optional<double> find_level(const OneTask& task, const Curve& curve, double begin, double level) {
   constexpr double stride = 0.02;  // e-folds of the winner's omega: many points per decade of any loss curve
@@ -165,7 +176,8 @@ std::optional<OneTask> isolate(const Problem& problem, const InitialState& start
   const bool split = problem.parametrisation == Parametrisation::split;
   if (split && (start.imbalance_mu.col(i).any() || block(start.imbalance_omega).any())) return std::nullopt;
 
-  OneTask task{problem, problem.score_factor(), 0, start.mu.col(i), block(start.omega).col(0), nullptr};
+  OneTask task{problem, problem.score_factor(), problem.tasks() == 1, 0, start.mu.col(i), block(start.omega).col(0),
+               nullptr};
   task.mu.maxCoeff(&task.winner);
   if (!(task.mu(task.winner) > 0.0) || !(task.omega(task.winner) > 0.0)) return std::nullopt;
   task.problem.task_dimensions = {problem.task_dimensions[index]};
@@ -190,8 +202,7 @@ std::optional<WarmUp> warm_up(const OneTask& task) {
   const auto time_to = [&](double fraction, double from) -> std::optional<std::pair<double, double>> {
     const auto u = find_level(task, curve, from, first - fraction * (first - last));
     if (!u) return std::nullopt;
-    const Speed speed = winner_speed(task, curve(*u));
-    if (speed.exact < 0.5 * speed.drive) return std::nullopt;  // relaxation along the valley, not emergence
+    if (fraction > 0.9 && !still_emerging(task, curve(*u))) return std::nullopt;
     using Quadrature = boost::math::quadrature::gauss_kronrod<double, 31>;
     return std::pair{*u, Quadrature::integrate(integrand, from, *u, 12, 1e-8)};
   };

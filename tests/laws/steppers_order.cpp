@@ -18,6 +18,7 @@ double error_after(const iclflow::StepperInfo& info, int count) {
   options.step = 3.0 / count;
   options.maximum_step = 3.0 / count;
   options.relative_tolerance = 1e6;
+  options.absolute_tolerance = 1e6;
   const iclflow::Outcome outcome = integrate(field, {0.0, 3.0}, options);
   BOOST_TEST_REQUIRE(outcome.steps == static_cast<std::uint64_t>(count));
   const Eigen::VectorXd error =

@@ -38,6 +38,13 @@ struct FigureRequest {
   std::vector<std::string> figures;  ///< names of Study::figures()
 };
 
+/// A figure of a run, drawn as folder/kind.{svg,pdf,png} or not.
+struct DrawnFigure {
+  std::string kind;
+  std::string caption;
+  std::string problem;  ///< one sentence on why there is none; empty when it was drawn
+};
+
 /// What a System made of its part of one experiment file: validated, and able to predict, evolve, summarise and draw.
 class Study {
  public:
@@ -70,9 +77,10 @@ class Study {
                                        const std::vector<Event>& events, int threads, const Control& control) const = 0;
   /// The system's own keys of summary.json (dynamics, comparison, ...), from whatever results exist.
   [[nodiscard]] virtual nlohmann::ordered_json summarise(const std::vector<DynamicsResult>& results) const = 0;
-  /// Draws; throws std::runtime_error with one sentence when the plotting program fails.
-  virtual void draw(const std::vector<DynamicsResult>& results, const nlohmann::ordered_json& summary,
-                    const FigureRequest& request) const = 0;
+  /// Draws what the results allow. A figure that cannot be drawn says why; nothing is thrown for it.
+  [[nodiscard]] virtual std::vector<DrawnFigure> draw(const std::vector<DynamicsResult>& results,
+                                                      const nlohmann::ordered_json& summary,
+                                                      const FigureRequest& request) const = 0;
 };
 
 /// An entry of `iclflow list`.

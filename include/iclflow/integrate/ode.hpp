@@ -12,7 +12,7 @@ namespace iclflow {
 /// clock.
 struct StepperOptions {
   std::string stepper = "dopri5";
-  double step = 0.0;  ///< required by the fixed-step methods euler and rk4
+  double step = 0.0;  ///< required by the fixed-step methods euler and rk4; else the first step tried, 0: estimated
   double relative_tolerance = 1e-8;
   double absolute_tolerance = 1e-12;
   double minimum_step = 0.0;  ///< 0: a few units in the last place of t
@@ -23,7 +23,7 @@ struct StepperOptions {
 
 struct StepperInfo {
   std::string_view name;
-  int order;      ///< of the propagated solution
+  int order;      ///< of the propagated solution; bulirsch_stoer: its least, it rises as the tolerance falls
   bool adaptive;  ///< has an error estimate
   bool implicit;  ///< needs the Jacobian
   std::string_view citation;
@@ -33,11 +33,15 @@ struct StepperInfo {
 [[nodiscard]] const std::vector<StepperInfo>& steppers();
 
 /// Integrates `system` and samples it at exactly `times` (increasing; the first is the start).
-/// Own time loop around Odeint's single steps: lands on sample times, treats a non-finite step as rejected,
-/// bounds step, growth, rejections and steps. Failures end with Status::failed and the trajectory so far.
-/// Events are located by root finding on sub-steps from the bracketing step's start, to about 10 units of
-/// relative tolerance, independent of step policy and sample times.
-/// Throws std::invalid_argument for an unknown stepper, a missing step, bad times.
+/// Own time loop around Odeint's single steps: lands on sample times, bounds step, growth (5-fold), rejections and
+/// steps. A step is accepted when the largest component of its error estimate over OdeSystem::error_scale (at the
+/// step's start) is at most 1; one that is not finite, or in which the dynamics throws std::domain_error, is rejected
+/// and halved. Fixed-step methods cover each sampling interval by equal steps no longer than `step`. Failures end with
+/// Status::failed and the trajectory so far. Events are strict changes of side, looked for at both ends of each
+/// accepted step and at points inside it; they are located by root finding on states integrated from the start of the
+/// step, so that their time is that of the solution to its own accuracy, whatever the step policy and the sample times.
+/// Throws std::invalid_argument for an unknown stepper or quantity, a missing step or Jacobian, bad times or limits, a
+/// checkpoint of another run.
 [[nodiscard]] Outcome integrate(const OdeSystem& system, const std::vector<double>& times,
                                 const StepperOptions& options, const std::vector<Event>& events = {},
                                 const Control& control = {});

@@ -28,6 +28,7 @@ class Dynamics {
 /// Autonomous ordinary differential equation y' = velocity(y) in the coordinates it is integrated in.
 class OdeSystem : public Dynamics {
  public:
+  /// May throw std::domain_error where it is not defined: a step that gets there is rejected and shortened.
   virtual void velocity(const Eigen::VectorXd& y, Eigen::VectorXd& rate) const = 0;
   /// Largest local error of each component that a step may make. Coordinates that are logarithms override this,
   /// so that tolerances speak of the physical variable. Default: absolute + relative * |y|.

@@ -1,0 +1,64 @@
+// The two inner loops: one stochastic gradient step of the full simulation, and one right-hand side of the reduced
+// flow. bench/compare runs the first against the same step in NumPy and PyTorch.
+#include <benchmark/benchmark.h>
+
+#include "iclflow/reduction/embedding.hpp"
+#include "iclflow/regression/simulation.hpp"
+#include "iclflow/spectral/spectral_flow.hpp"
+
+namespace {
+
+iclflow::Problem equal_tasks(int context_length, int dimension, int tasks, int heads) {
+  iclflow::Problem problem;
+  problem.context_length = context_length;
+  problem.task_dimensions.assign(static_cast<std::size_t>(tasks), dimension / tasks);
+  problem.signal_variance.assign(static_cast<std::size_t>(tasks), 1.0);
+  problem.heads = heads;
+  problem.noise_variance = 0.1;
+  problem.response_scale = iclflow::ResponseScale::unit;
+  return problem;
+}
+
+/// Arguments: L, d_x, d_y, H, batch. One thread.
+void gradient_step(benchmark::State& state, iclflow::Precision precision) {
+  const auto argument = [&](int i) { return static_cast<int>(state.range(i)); };
+  const iclflow::Problem problem = equal_tasks(argument(0), argument(1), argument(2), argument(3));
+  const iclflow::WeightLayout layout = iclflow::WeightLayout::of(problem);
+  const Eigen::VectorXd weights =
+      iclflow::embed(problem, iclflow::rotations(problem), iclflow::aligned_start(problem, 0.1, 2.0));
+  iclflow::SimulationOptions options;
+  options.batch = argument(4);
+  options.evaluation_contexts = 1;
+  options.precision = precision;
+  const auto descent = iclflow::make_descent(problem, layout, weights, options);
+  Eigen::VectorXd gradient(weights.size());
+  std::uint64_t step = 0;
+  for (auto _ : state) {
+    descent->gradient(step++, weights, gradient);
+    benchmark::DoNotOptimize(gradient.data());
+  }
+  state.counters["contexts_per_second"] =
+      benchmark::Counter(static_cast<double>(options.batch), benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK_CAPTURE(gradient_step, double, iclflow::Precision::double_precision)
+    ->Args({100, 50, 2, 4, 1000})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(gradient_step, single, iclflow::Precision::single_precision)
+    ->Args({100, 50, 2, 4, 1000})
+    ->Unit(benchmark::kMillisecond);
+
+/// Arguments: d_x, I, H. All d_x coordinates are kept: n = H (d_x + I) variables.
+void large_context_velocity(benchmark::State& state) {
+  const auto argument = [&](int i) { return static_cast<int>(state.range(i)); };
+  const iclflow::Problem problem = equal_tasks(1000, argument(0), argument(1), argument(2));
+  const iclflow::SpectralFlow flow(problem, iclflow::aligned_start(problem, 0.1, 2.0), "large-context", true);
+  const Eigen::VectorXd y = flow.initial();
+  Eigen::VectorXd rate(y.size());
+  for (auto _ : state) {
+    flow.velocity(y, rate);
+    benchmark::DoNotOptimize(rate.data());
+  }
+}
+BENCHMARK(large_context_velocity)->Args({64, 8, 8})->Unit(benchmark::kMicrosecond);
+
+}  // namespace

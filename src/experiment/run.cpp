@@ -1,0 +1,181 @@
+#include "iclflow/experiment/run.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "iclflow/experiment/checkpoint_file.hpp"
+#include "iclflow/experiment/figures.hpp"
+#include "iclflow/trajectory/netcdf.hpp"
+
+namespace iclflow {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// One run from its first dynamics to its files.
+class Run {
+ public:
+  Run(const Experiment& experiment, const RunFolder& folder, const RunOptions& options, const Watch& watch)
+      : experiment_(experiment),
+        folder_(folder),
+        options_(options),
+        watch_(watch),
+        log_(folder.log_file()),
+        print_(fingerprint(experiment.resolved())) {}
+
+  RunStatus go() {
+    std::filesystem::create_directories(folder_.path() / "checkpoints");
+    log_.information(fmt::format("iclflow {}: \"{}\", {} threads", version(), experiment_.title, options_.threads));
+    const std::size_t count = experiment_.study->dynamics().size();
+    for (std::size_t k = 0; k < count && stopped_ == Status::completed; ++k) evolve_dynamics(k);
+    return finish();
+  }
+
+ private:
+  void say(const std::string& text) {
+    log_.information(text);
+    if (watch_.message) watch_.message(text);
+  }
+  void complain(const std::string& text) {
+    log_.problem(text);
+    if (watch_.problem) watch_.problem(text);
+  }
+  [[nodiscard]] bool interrupted() const { return watch_.interrupted && watch_.interrupted(); }
+
+  void evolve_dynamics(std::size_t k) {
+    const DynamicsPart& part = experiment_.study->dynamics()[k];
+    DynamicsResult result{part.name, part.kind, part.variant, {}, {}, 0, 0.0, false, {}};
+    for (std::size_t member = 0; member < part.members() && stopped_ == Status::completed; ++member) {
+      evolve_member(k, member, result);
+    }
+    result.interrupted = stopped_ == Status::interrupted;
+    if (stopped_ == Status::completed) {
+      say(fmt::format("{}: done, {} evaluations, {:.3g} s", part.name, result.evaluations, result.wall_seconds));
+    }
+    if (!result.members.empty()) results_.push_back(std::move(result));
+  }
+
+  void evolve_member(std::size_t k, std::size_t member, DynamicsResult& result) {
+    const DynamicsPart& part = experiment_.study->dynamics()[k];
+    const std::filesystem::path file = folder_.checkpoint_file(part.name, member);
+    std::optional<SavedMember> saved = load(file);
+    if (!(saved && saved->done)) {
+      if (interrupted()) {
+        stopped_ = Status::interrupted;
+        if (!saved) return;
+      } else {
+        saved = advance(k, member, file, std::move(saved), result.failure);
+      }
+    }
+    if (saved->checkpoint.trajectory.samples() == 0) return;
+    if (!part.seeds.empty()) result.seeds.push_back(part.seeds[member]);
+    result.evaluations += saved->checkpoint.evaluations;
+    result.wall_seconds += saved->wall_seconds;
+    result.members.push_back(std::move(saved->checkpoint.trajectory));
+  }
+
+  /// A damaged checkpoint costs time, not the run.
+  std::optional<SavedMember> load(const std::filesystem::path& file) {
+    try {
+      return load_member(file, print_);
+    } catch (const std::runtime_error& error) {
+      complain(fmt::format("{}; this part starts again", error.what()));
+      return std::nullopt;
+    }
+  }
+
+  SavedMember advance(std::size_t k, std::size_t member, const std::filesystem::path& file,
+                      std::optional<SavedMember> saved, std::string& failure) {
+    const DynamicsPart& part = experiment_.study->dynamics()[k];
+    const double spent = saved ? saved->wall_seconds : 0.0;
+    if (saved) log_.information(fmt::format("{}: goes on at t = {}", part.name, saved->checkpoint.time));
+    const auto start = Clock::now();
+    auto last_save = start;
+    Control control;
+    control.interrupted = watch_.interrupted;
+    if (watch_.progress) {
+      const std::string label =
+          part.seeds.empty() ? part.name : fmt::format("{} seed {}", part.name, part.seeds[member]);
+      const double final_time = experiment_.times().back();
+      control.progress = [=, this](double fraction) {
+        watch_.progress(label, (static_cast<double>(member) + fraction) / static_cast<double>(part.members()),
+                        fraction * final_time);
+      };
+    }
+    control.checkpoint = [&](const Checkpoint& checkpoint) {
+      if (seconds_since(last_save) < options_.checkpoint_seconds) return;
+      last_save = Clock::now();
+      save_member(file, print_, {false, checkpoint, spent + seconds_since(start)});
+    };
+    if (saved) control.resume = std::move(saved->checkpoint);
+    Outcome outcome =
+        experiment_.study->evolve(k, member, experiment_.times(), experiment_.events, options_.threads, control);
+    SavedMember now{outcome.status == Status::completed, std::move(outcome.last), spent + seconds_since(start)};
+    now.checkpoint.trajectory = std::move(outcome.trajectory);
+    now.checkpoint.evaluations = outcome.evaluations;
+    stopped_ = outcome.status;
+    if (stopped_ == Status::failed) {
+      failure = outcome.message;
+      complain(fmt::format("{}: {}", part.name, outcome.message));
+    } else {
+      save_member(file, print_, now);
+    }
+    return now;
+  }
+
+  RunStatus finish() {
+    const auto summary = make_summary(experiment_, results_);
+    write_netcdf(
+        folder_.trajectory_file(), results_,
+        {{"title", experiment_.title}, {"version", std::string(version())}, {"experiment", experiment_.resolved()}});
+    write_whole(folder_.summary_file(), summary.dump(2) + "\n");
+    try {
+      for (const std::string& text : write_figures_and_report(experiment_, folder_, results_, summary)) complain(text);
+    } catch (const std::runtime_error& error) {
+      complain(error.what());
+    }
+    if (stopped_ == Status::interrupted) {
+      complain("interrupted; everything so far is kept, --resume goes on");
+      return RunStatus::interrupted;
+    }
+    if (stopped_ == Status::failed) return RunStatus::failed;
+    folder_.remove_checkpoints();
+    return report_expectations(summary);
+  }
+
+  RunStatus report_expectations(const nlohmann::ordered_json& summary) {
+    bool met = true;
+    for (const auto& expectation : summary.at("expect")) {
+      if (expectation.at("met").get<bool>()) continue;
+      met = false;
+      complain(fmt::format("expected {} of at most {}, got {}", expectation.at("key").get<std::string>(),
+                           expectation.at("allowed").dump(), expectation.at("value").dump()));
+    }
+    return met ? RunStatus::completed : RunStatus::expectation_missed;
+  }
+
+  const Experiment& experiment_;
+  const RunFolder& folder_;
+  const RunOptions& options_;
+  const Watch& watch_;
+  RunLog log_;
+  std::uint64_t print_;
+  std::vector<DynamicsResult> results_;
+  Status stopped_ = Status::completed;
+};
+
+}  // namespace
+
+RunStatus run(const Experiment& experiment, const RunFolder& folder, const RunOptions& options, const Watch& watch) {
+  return Run(experiment, folder, options, watch).go();
+}
+
+}  // namespace iclflow

@@ -1,0 +1,347 @@
+#include "iclflow/trajectory/netcdf.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <netcdf>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace iclflow {
+
+namespace {
+
+using netCDF::NcDim;
+using netCDF::NcFile;
+using netCDF::NcVar;
+constexpr double missing = std::numeric_limits<double>::quiet_NaN();
+
+std::size_t longest(const DynamicsResult& result) {
+  std::size_t samples = 0;
+  for (const Trajectory& member : result.members) samples = std::max(samples, member.samples());
+  return samples;
+}
+
+const Trajectory& longest_member(const DynamicsResult& result) {
+  return *std::max_element(result.members.begin(), result.members.end(),
+                           [](const auto& a, const auto& b) { return a.samples() < b.samples(); });
+}
+
+NcVar add_doubles(NcFile& file, const std::string& name, const std::vector<NcDim>& dimensions) {
+  NcVar variable = file.addVar(name, netCDF::ncDouble, dimensions);
+  variable.setFill(true, missing);
+  return variable;
+}
+
+void describe(NcVar& variable, const std::string& long_name, const std::string& units) {
+  variable.putAtt("long_name", long_name);
+  variable.putAtt("units", units);
+}
+
+/// Rows of all members one after another, short members filled up with NaN.
+template <typename Rows>
+std::vector<double> padded(const DynamicsResult& result, std::size_t width, Rows rows) {
+  const std::size_t samples = longest(result);
+  std::vector<double> values;
+  values.reserve(result.members.size() * samples * width);
+  for (const Trajectory& member : result.members) {
+    const std::vector<double>& own = rows(member);
+    values.insert(values.end(), own.begin(), own.end());
+    values.resize(values.size() + (samples - member.samples()) * width, missing);
+  }
+  return values;
+}
+
+/// Writes one result; `shared` holds the labelled dimensions (head, task, coordinate) that all results have in common.
+class ResultWriter {
+ public:
+  ResultWriter(NcFile& file, const DynamicsResult& result) : file_(file), result_(result), prefix_(result.name + "_") {}
+
+  void write() {
+    time_ = file_.addDim(prefix_ + "time", longest(result_));
+    seeded_ = !result_.seeds.empty();
+    members_ = seeded_ ? file_.addDim(prefix_ + "seed", result_.members.size()) : NcDim();
+    write_time();
+    write_members();
+    write_observables();
+    write_events();
+  }
+
+ private:
+  [[nodiscard]] std::vector<NcDim> dimensions() const {
+    return seeded_ ? std::vector<NcDim>{members_, time_} : std::vector<NcDim>{time_};
+  }
+
+  void write_time() {
+    NcVar time = add_doubles(file_, prefix_ + "time", {time_});
+    describe(time, "time", "1");
+    time.putAtt("description", "clock of d theta/dt = -grad ell");
+    time.putAtt("kind", result_.kind);
+    time.putAtt("variant", result_.variant);
+    time.putAtt("evaluations", netCDF::ncUint64, static_cast<unsigned long long>(result_.evaluations));
+    time.putAtt("interrupted", netCDF::ncInt, result_.interrupted ? 1 : 0);
+    time.putAtt("failure", result_.failure);
+    time.putVar(longest_member(result_).times.data());
+  }
+
+  void write_members() {
+    if (!seeded_) return;
+    NcVar seed = file_.addVar(prefix_ + "seed", netCDF::ncUint64, members_);
+    describe(seed, "seed", "1");
+    std::vector<unsigned long long> seeds(result_.seeds.begin(), result_.seeds.end());
+    seed.putVar(seeds.data());
+    std::vector<unsigned long long> samples;
+    for (const Trajectory& member : result_.members) samples.push_back(member.samples());
+    NcVar counts = file_.addVar(prefix_ + "samples", netCDF::ncUint64, members_);
+    describe(counts, "number of samples of each seed", "1");
+    counts.putVar(samples.data());
+    NcVar own = add_doubles(file_, prefix_ + "sample_time", dimensions());
+    describe(own, "time of each seed's samples", "1");
+    own.putVar(padded(
+                   result_, 1, [](const Trajectory& member) -> const auto& { return member.times; })
+                   .data());
+  }
+
+  NcDim labelled(const std::string& label, std::size_t size) {
+    const NcDim known = file_.getDim(label);
+    if (known.isNull()) return file_.addDim(label, size);
+    if (known.getSize() == size) return known;
+    const NcDim own = file_.getDim(prefix_ + label);
+    return own.isNull() ? file_.addDim(prefix_ + label, size) : own;
+  }
+
+  void write_observables() {
+    const Trajectory& pattern = result_.members.front();
+    for (std::size_t k = 0; k < pattern.observables.size(); ++k) {
+      const Observable& observable = pattern.observables[k];
+      std::vector<NcDim> shape = dimensions();
+      for (std::size_t j = 0; j < observable.dimensions.size(); ++j) {
+        shape.push_back(labelled(observable.dimensions[j], observable.shape[j]));
+      }
+      NcVar variable = add_doubles(file_, prefix_ + observable.name, shape);
+      describe(variable, observable.name, "1");
+      variable.putAtt("description", observable.description);
+      variable.putAtt("dynamics", result_.name);
+      variable.putAtt("observable", observable.name);
+      variable.putAtt("order", netCDF::ncInt, static_cast<int>(k));
+      const auto rows = [&](const Trajectory& member) -> const auto& { return member.observables.at(k).values; };
+      variable.putVar(padded(result_, observable.width(), rows).data());
+    }
+  }
+
+  void write_events() {
+    std::vector<double> times;
+    std::vector<double> levels;
+    std::vector<unsigned long long> members;
+    std::vector<std::string> quantities;
+    std::vector<std::string> directions;
+    for (std::size_t m = 0; m < result_.members.size(); ++m) {
+      for (const EventRecord& event : result_.members[m].events) {
+        times.push_back(event.time);
+        levels.push_back(event.level);
+        members.push_back(m);
+        quantities.push_back(event.quantity);
+        directions.push_back(event.direction);
+      }
+    }
+    if (times.empty()) return;
+    const NcDim event = file_.addDim(prefix_ + "event", times.size());
+    add_doubles(file_, prefix_ + "event_time", {event}).putVar(times.data());
+    add_doubles(file_, prefix_ + "event_level", {event}).putVar(levels.data());
+    file_.addVar(prefix_ + "event_member", netCDF::ncUint64, event).putVar(members.data());
+    put_strings(prefix_ + "event_quantity", event, quantities);
+    put_strings(prefix_ + "event_direction", event, directions);
+  }
+
+  void put_strings(const std::string& name, const NcDim& dimension, const std::vector<std::string>& strings) {
+    std::vector<const char*> pointers;
+    for (const std::string& text : strings) pointers.push_back(text.c_str());
+    file_.addVar(name, netCDF::ncString, dimension).putVar(pointers.data());
+  }
+
+  NcFile& file_;
+  const DynamicsResult& result_;
+  std::string prefix_;
+  NcDim time_;
+  NcDim members_;
+  bool seeded_ = false;
+};
+
+std::vector<double> doubles(const NcVar& variable) {
+  std::size_t size = 1;
+  for (const NcDim& dimension : variable.getDims()) size *= dimension.getSize();
+  std::vector<double> values(size);
+  variable.getVar(values.data());
+  return values;
+}
+
+std::vector<unsigned long long> counts(const NcVar& variable) {
+  std::vector<unsigned long long> values(variable.getDim(0).getSize());
+  variable.getVar(values.data());
+  return values;
+}
+
+std::vector<std::string> strings(const NcVar& variable) {
+  std::vector<char*> pointers(variable.getDim(0).getSize());
+  variable.getVar(pointers.data());
+  std::vector<std::string> values(pointers.begin(), pointers.end());
+  nc_free_string(pointers.size(), pointers.data());
+  return values;
+}
+
+std::string text_attribute(const NcVar& variable, const std::string& name) {
+  std::string text;
+  variable.getAtt(name).getValues(text);
+  text.erase(std::find(text.begin(), text.end(), '\0'), text.end());
+  return text;
+}
+
+class ResultReader {
+ public:
+  ResultReader(const NcFile& file, const std::string& name) : file_(file), name_(name), prefix_(name + "_") {}
+
+  DynamicsResult read() {
+    DynamicsResult result;
+    result.name = name_;
+    const NcVar time = file_.getVar(prefix_ + "time");
+    result.kind = text_attribute(time, "kind");
+    result.variant = text_attribute(time, "variant");
+    result.failure = text_attribute(time, "failure");
+    unsigned long long evaluations = 0;
+    time.getAtt("evaluations").getValues(&evaluations);
+    result.evaluations = evaluations;
+    int interrupted = 0;
+    time.getAtt("interrupted").getValues(&interrupted);
+    result.interrupted = interrupted != 0;
+    read_times(time, result);
+    for (const NcVar& variable : observables()) read_observable(variable, result);
+    read_events(result);
+    return result;
+  }
+
+ private:
+  void read_times(const NcVar& time, DynamicsResult& result) {
+    const std::vector<double> times = doubles(time);
+    samples_ = times.size();
+    const NcVar seed = file_.getVar(prefix_ + "seed");
+    if (seed.isNull()) {
+      result.members.resize(1);
+      result.members[0].times = times;
+      return;
+    }
+    for (const auto value : counts(seed)) result.seeds.push_back(value);
+    const auto lengths = counts(file_.getVar(prefix_ + "samples"));
+    const std::vector<double> own = doubles(file_.getVar(prefix_ + "sample_time"));
+    result.members.resize(lengths.size());
+    for (std::size_t m = 0; m < lengths.size(); ++m) {
+      const auto begin = own.begin() + static_cast<std::ptrdiff_t>(m * samples_);
+      result.members[m].times.assign(begin, begin + static_cast<std::ptrdiff_t>(lengths[m]));
+    }
+  }
+
+  /// The variables of this dynamics in the order in which they were declared.
+  [[nodiscard]] std::vector<NcVar> observables() const {
+    std::vector<std::pair<int, NcVar>> found;
+    for (const auto& [variable_name, variable] : file_.getVars()) {
+      if (variable.getAtts().count("observable") == 0 || text_attribute(variable, "dynamics") != name_) continue;
+      int order = 0;
+      variable.getAtt("order").getValues(&order);
+      found.emplace_back(order, variable);
+    }
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<NcVar> variables;
+    for (auto& [order, variable] : found) variables.push_back(std::move(variable));
+    return variables;
+  }
+
+  void read_observable(const NcVar& variable, DynamicsResult& result) const {
+    Observable pattern{text_attribute(variable, "observable"), text_attribute(variable, "description"), {}, {}, {}};
+    const std::vector<NcDim> shape = variable.getDims();
+    for (std::size_t j = result.seeds.empty() ? 1 : 2; j < shape.size(); ++j) {
+      std::string label = shape[j].getName();
+      if (label.substr(0, prefix_.size()) == prefix_) label.erase(0, prefix_.size());
+      pattern.dimensions.push_back(std::move(label));
+      pattern.shape.push_back(shape[j].getSize());
+    }
+    const std::vector<double> values = doubles(variable);
+    const std::size_t width = pattern.width();
+    for (std::size_t m = 0; m < result.members.size(); ++m) {
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(m * samples_ * width);
+      Observable own = pattern;
+      own.values.assign(begin, begin + static_cast<std::ptrdiff_t>(result.members[m].samples() * width));
+      result.members[m].observables.push_back(std::move(own));
+    }
+  }
+
+  void read_events(DynamicsResult& result) const {
+    const NcVar time = file_.getVar(prefix_ + "event_time");
+    if (time.isNull()) return;
+    const std::vector<double> times = doubles(time);
+    const std::vector<double> levels = doubles(file_.getVar(prefix_ + "event_level"));
+    const auto members = counts(file_.getVar(prefix_ + "event_member"));
+    const auto quantities = strings(file_.getVar(prefix_ + "event_quantity"));
+    const auto directions = strings(file_.getVar(prefix_ + "event_direction"));
+    for (std::size_t k = 0; k < times.size(); ++k) {
+      result.members.at(members[k]).events.push_back({quantities[k], levels[k], directions[k], times[k]});
+    }
+  }
+
+  const NcFile& file_;
+  std::string name_;
+  std::string prefix_;
+  std::size_t samples_ = 0;
+};
+
+bool has_samples(const DynamicsResult& result) { return !result.members.empty() && longest(result) > 0; }
+
+void write_file(const std::filesystem::path& file, const std::vector<DynamicsResult>& results,
+                const std::map<std::string, std::string>& attributes) {
+  NcFile target(file.string(), NcFile::replace, NcFile::nc4);
+  for (const auto& [name, value] : attributes) target.putAtt(name, value);
+  std::string names;
+  for (const DynamicsResult& result : results) {
+    if (!has_samples(result)) continue;
+    names += names.empty() ? result.name : " " + result.name;
+    ResultWriter(target, result).write();
+  }
+  target.putAtt("dynamics", names);
+  target.close();  // throws where the destructor would hide a full disk
+}
+
+}  // namespace
+
+void write_netcdf(const std::filesystem::path& file, const std::vector<DynamicsResult>& results,
+                  const std::map<std::string, std::string>& attributes) {
+  const std::filesystem::path part = file.string() + ".part";
+  try {
+    write_file(part, results, attributes);
+    std::filesystem::rename(part, file);
+  } catch (const std::exception& error) {
+    std::error_code ignored;
+    std::filesystem::remove(part, ignored);
+    throw std::runtime_error(fmt::format("{}: cannot be written: {}", file.string(), error.what()));
+  }
+}
+
+std::vector<DynamicsResult> read_netcdf(const std::filesystem::path& file) {
+  try {
+    const NcFile source(file.string(), NcFile::read);
+    std::string names;
+    source.getAtt("dynamics").getValues(names);
+    std::vector<DynamicsResult> results;
+    std::size_t begin = 0;
+    while (begin < names.size()) {
+      const std::size_t end = std::min(names.find(' ', begin), names.size());
+      results.push_back(ResultReader(source, names.substr(begin, end - begin)).read());
+      begin = end + 1;
+    }
+    return results;
+  } catch (const std::exception& error) {
+    throw std::runtime_error(fmt::format("{}: cannot be read as a trajectory: {}", file.string(), error.what()));
+  }
+}
+
+}  // namespace iclflow
