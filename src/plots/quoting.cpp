@@ -14,11 +14,16 @@ bool harmless(char c) {
   return letter || marks.find(c) != std::string_view::npos;
 }
 
+// Whether the last character was written as an octal number.
+bool ends_octal(const std::string& result) { return result.size() >= 4 && result[result.size() - 4] == '\\'; }
+
+// gnuplot reads up to four octal digits, so a digit after an octal number must be one itself.
 void append_ascii(char c, std::string& result) {
   const auto code = static_cast<unsigned char>(c);
+  const bool digit_after_octal = c >= '0' && c <= '7' && ends_octal(result);
   if (code < 0x20 || code == 0x7F) {
     result += ' ';
-  } else if (harmless(c)) {
+  } else if (harmless(c) && !digit_after_octal) {
     result += c;
   } else {
     std::array<char, 5> octal{};

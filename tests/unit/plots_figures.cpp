@@ -137,7 +137,7 @@ iclflow::LossFigure large_figure() {
 }
 
 const std::string hostile =
-    "`touch stolen` $(touch stolen) 'x' \"y\" {/*9 z}_a^b @m %s \\\n!touch stolen\nsystem('touch stolen') <b>&amp;";
+    "`touch stolen` $(touch stolen) 'x' \"y\" {/*42 z}_a^b @m %s \\\n!touch stolen\nsystem('touch stolen') <b>&amp;";
 
 }  // namespace
 
@@ -187,8 +187,8 @@ BOOST_AUTO_TEST_CASE(hostile_text_is_shown_and_harms_nothing) {
   const Folder folder;
   iclflow::LossFigure figure = plots_sample::loss();
   figure.title = hostile;
-  figure.theory[0].label = "`touch stolen` {/*9 z}_a";
-  figure.levels[0].label = "'; !touch stolen";
+  figure.theory[0].label = "`touch stolen` {/*42 z}_a";
+  figure.levels = {{"'; !touch stolen", 2.0}, {"{/*42 z}_a^b @m %s '0", 1.0}};
   const WorkingFolder here(folder.path());
   iclflow::draw(figure, {folder.path(), "figure"});
   iclflow::AllocationFigure allocation = plots_sample::allocation();
@@ -198,7 +198,8 @@ BOOST_AUTO_TEST_CASE(hostile_text_is_shown_and_harms_nothing) {
   BOOST_TEST(folder.names().size() == 6U);  // nothing but the figures
   const std::string svg = content(folder.path() / "figure.svg");
   BOOST_TEST(svg.find("`touch stolen` $(touch stolen)") != std::string::npos);
-  BOOST_TEST(svg.find("`touch stolen` {/*9 z}_a") != std::string::npos);
+  BOOST_TEST(svg.find("{/*42 z}_a^b @m %s ") != std::string::npos);
+  BOOST_TEST(svg.find("`touch stolen` {/*42 z}_a") != std::string::npos);
   BOOST_TEST(svg.find("!touch stolen</text>") != std::string::npos);
   BOOST_TEST(svg.find("<b>") == std::string::npos);
 }
