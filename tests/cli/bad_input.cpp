@@ -1,0 +1,202 @@
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+
+#include "program.hpp"
+
+using program::Scratch;
+
+namespace {
+
+/// One thing wrong with the small experiment: what is replaced by what, and what the one line must name.
+struct Mistake {
+  std::string from;
+  std::string to;
+  std::string key;
+  std::string says;
+  int line_offset = 0;  ///< line at fault, counted from the line of `from`
+};
+
+std::vector<Mistake> mistakes() {
+  return {
+      {"heads = 2", "heads = 2\nheds = 2", "problem.heds", "allowed: heads, task_dimensions", 1},
+      {"title = \"Small\"", "titel = \"Small\"", "titel", "allowed: title, system"},
+      {"stepper = \"dopri5\"", "steper = \"dopri5\"", "dynamics[0].steper", "stepper"},
+      {"heads = 2", "heads = \"two\"", "problem.heads", "an integer"},
+      {"heads = 2", "heads = 2.0", "problem.heads", "an integer"},
+      {"heads = 2", "heads = 0", "problem.heads", "(0)"},
+      {"heads = 2", "heads = -3", "problem.heads", "(-3)"},
+      {"heads = 2", "heads = 1000000000", "problem.heads", "(1000000000)"},
+      {"heads = 2", "heads = true", "problem.heads", "(true)"},
+      {"heads = 2\n", "", "problem.heads", "is missing", -1},
+      {"task_dimensions = [2, 3]", "task_dimensions = [2, 0]", "problem.task_dimensions[1]", "(0)"},
+      {"task_dimensions = [2, 3]", "task_dimensions = []", "problem.task_dimensions", "empty"},
+      {"task_dimensions = [2, 3]", "task_dimensions = 5", "problem.task_dimensions", "an array"},
+      {"task_dimensions = [2, 3]", "task_dimensions = [2, 65000]\n", "problem.task_dimensions", "allowed"},
+      {"context_length = 20", "context_length = -1", "problem.context_length", "(-1)"},
+      {"noise_variance = 0.1", "noise_variance = nan", "problem.noise_variance", "finite"},
+      {"noise_variance = 0.1", "noise_variance = inf", "problem.noise_variance", "finite"},
+      {"noise_variance = 0.1", "noise_variance = -0.1", "problem.noise_variance", "at least 0"},
+      {"noise_variance = 0.1", "noise_variance = 0x10", "problem.noise_variance", "decimal"},
+      {"noise_variance = 0.1", "noise_variance = 1979-05-27", "problem.noise_variance", "a date"},
+      {"noise_variance = 0.1", "signal_variance = [1.0]", "problem.signal_variance", "one per task"},
+      {"noise_variance = 0.1", "signal_variance = 0", "problem.signal_variance", "above 0"},
+      {"response_scale = \"unit\"", "response_scale = \"units\"", "problem.response_scale", "\"unit\""},
+      {"noise_variance = 0.1", "parametrisation = \"merged\"\nscore_scale = \"unit\"", "problem.score_scale", "split",
+       1},
+      {"noise_variance = 0.1", "rotation_seed = 1", "problem.rotation_seed", "not known"},
+      {"mu = [[0.3, 0.1], [0.1, 0.3]]", "mu = [[0.3, 0.1], [0.1]]", "initial.mu[1]", "ragged"},
+      {"mu = [[0.3, 0.1], [0.1, 0.3]]", "mu = [[0.3, 0.1]]", "initial.mu", "2 x 2"},
+      {"mu = [[0.3, 0.1], [0.1, 0.3]]", "mu = [[0.3, 0.1, 0.0], [0.1, 0.3, 0.0]]", "initial.mu", "2 x 2"},
+      {"mu = [[0.3, 0.1], [0.1, 0.3]]", "mu = [\n[0.3, 0.1],\n[0.1, \"x\"]]", "initial.mu[1][1]", "wrong type", 2},
+      {"omega = 0.1", "omega = [[0.1, 0.1, 0.1], [0.1, 0.1, 0.1]]", "initial.omega", "2 x 5"},
+      {"omega = 0.1", "omega = inf", "initial.omega", "finite"},
+      {"omega = 0.1", "omega = 0.1\npreset = \"authors\"", "initial.preset", "one of", 1},
+      {"mu = [[0.3, 0.1], [0.1, 0.3]]\nomega = 0.1", "weights = \"none.json\"", "initial.weights", "no such file"},
+      {"mu = [[0.3, 0.1], [0.1, 0.3]]\nomega = 0.1", "preset = \"aligned\"", "initial.scale", "is missing", -1},
+      {"final = 0.5", "final = 0", "time.final", "above 0"},
+      {"final = 0.5", "final = -1.0", "time.final", "above 0"},
+      {"samples = 5", "samples = 0", "time.samples", "(0)"},
+      {"samples = 5", "samples = 900000000000", "time.samples", "1000000"},
+      {"samples = 5", "samples = 11", "time.samples", "fall on one step"},
+      {"spacing = \"linear\"", "spacing = \"log\"\nfirst = 0.5", "time.first", "below", 1},
+      {"name = \"simulation\"", "name = \"theory\"", "dynamics[1].name", "used twice"},
+      {"name = \"theory\"", "name = \"the ory\"", "dynamics[0].name", "A-Z"},
+      {"name = \"theory\"", "name = \"../x\"", "dynamics[0].name", "A-Z"},
+      {"kind = \"spectral-flow\"", "kind = \"flow\"", "dynamics[0].kind", "\"spectral-flow\""},
+      {"kind = \"spectral-flow\"\n", "", "dynamics[0].kind", "is missing", -2},
+      {"stepper = \"dopri5\"", "stepper = \"euler\"", "dynamics[0].step", "is missing", -3},
+      {"stepper = \"dopri5\"", "stepper = \"rk5\"", "dynamics[0].stepper", "\"rk4\""},
+      {"stepper = \"dopri5\"", "relative_tolerance = 0", "dynamics[0].relative_tolerance", "above 0"},
+      {"stepper = \"dopri5\"", "closure = \"sampled\"", "dynamics[0].closure", "planned and not there yet"},
+      {"stepper = \"dopri5\"", "closure = \"finite-dimension\"", "dynamics[0].closure", "planned and not there yet"},
+      {"learning_rate = 0.05", "learning_rate = 0", "dynamics[1].learning_rate", "above 0"},
+      {"learning_rate = 0.05\n", "", "dynamics[1].learning_rate", "is missing", -3},
+      {"batch = 1009", "batch = 0", "dynamics[1].batch", "(0)"},
+      {"seeds = [1, 2]", "seeds = [1, 1]", "dynamics[1].seeds", "twice"},
+      {"seeds = [1, 2]", "seeds = [-1]", "dynamics[1].seeds[0]", "(-1)"},
+      {"batch = 1009", "estimator = \"score-space\"", "dynamics[1].estimator", "planned and not there yet"},
+      {"batch = 1009", "precision = \"half\"", "dynamics[1].precision", "\"single\""},
+      {"quantity = \"mu[0][0]\"", "quantity = \"mu[2][0]\"", "event[0].quantity", "h = 0..1"},
+      {"level = 0.35", "level = nan", "event[0].level", "finite"},
+      {"figures = []", "figures = [\"los\"]", "report.figures", "loss, spectrum"},
+      {"[report]", "[expect]\nloss_gap = -1\n[report]", "expect.loss_gap", "at least 0", 1},
+      {"[report]", "[expect]\nlos_gap = 1\n[report]", "expect.los_gap", "loss_gap", 1},
+      {"[report]", "[sweep]\nx = 1\n[report]", "sweep", "planned and not there yet"},
+      {"[report]", "[evaluation]\nseed = 1\n[report]", "evaluation", "planned and not there yet"},
+      {"title = \"Small\"", "system = \"autoregressive\"", "system", "planned and not there yet"},
+      {"title = \"Small\"", "system = \"mesa\"", "system", "\"regression\""},
+      {"[problem]", "[[problem]]", "problem", "a table"},
+      {"[initial]", "[[initial]]", "initial", "a table"},
+  };
+}
+
+long line_of(const std::string& text, const std::string& part) {
+  return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(text.find(part)), '\n');
+}
+
+bool is_one_line(const std::string& text) { return std::count(text.begin(), text.end(), '\n') == 1; }
+
+void check_refused(const program::Finished& answer, const std::vector<std::string>& words) {
+  BOOST_TEST(answer.code == 2);
+  BOOST_TEST(answer.out == "");
+  BOOST_TEST(is_one_line(answer.err), answer.err);
+  for (const std::string& word : words)
+    BOOST_TEST(answer.err.find(word) != std::string::npos, word + " in " + answer.err);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(bad_input)
+
+BOOST_AUTO_TEST_CASE(every_mistake_is_one_line_with_file_line_and_key) {
+  const Scratch scratch;
+  const std::string base = program::small_experiment();
+  const auto all = mistakes();
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const Mistake& mistake = all[k];
+    const std::string name = fmt::format("e{}.toml", k);
+    const std::string file = scratch.write(name, program::replaced(base, mistake.from, mistake.to));
+    const long line = line_of(base, mistake.from) + mistake.line_offset;
+    BOOST_TEST_CONTEXT(mistake.to << " instead of " << mistake.from) {
+      const auto answer = program::iclflow(scratch, {"run", file, "--out", (scratch / "run").string()});
+      check_refused(answer, {fmt::format("{}:{}: key '{}': ", name, line, mistake.key), mistake.says});
+      BOOST_TEST(!std::filesystem::exists(scratch / "run"));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(files_that_are_no_experiments) {
+  const Scratch scratch;
+  const std::string folder = (scratch / "folder").string();
+  std::filesystem::create_directory(folder);
+  check_refused(program::iclflow(scratch, {"run", folder}), {folder, "directory"});
+  const std::string missing = (scratch / "missing.toml").string();
+  check_refused(program::iclflow(scratch, {"run", missing}), {missing, "no such file"});
+  const std::string empty = scratch.write("empty.toml", "");
+  check_refused(program::iclflow(scratch, {"run", empty}), {empty, "empty"});
+  const std::string binary = scratch.write("binary.toml", std::string("\x7f"
+                                                                      "ELF\0\1\2\n",
+                                                                      9));
+  check_refused(program::iclflow(scratch, {"run", binary}), {binary + ":1"});
+  const std::string latin = scratch.write("latin.toml", "title = \"caf\xe9\"\n");
+  check_refused(program::iclflow(scratch, {"run", latin}), {latin + ":1", "TOML"});
+  const std::string syntax = scratch.write("syntax.toml", "title = \"x\"\n[problem\nheads = 1\n");
+  check_refused(program::iclflow(scratch, {"run", syntax}), {syntax + ":2", "TOML"});
+  const std::string twice = scratch.write("twice.toml", "title = \"x\"\ntitle = \"y\"\n");
+  check_refused(program::iclflow(scratch, {"run", twice}), {twice + ":2"});
+  const std::string bare = scratch.write("bare.toml", "title = \"x\"\n");
+  check_refused(program::iclflow(scratch, {"run", bare}), {bare + ":1", "'problem'", "is missing"});
+  const std::string newline = scratch.write("new\nline.toml", "title = 1\n");
+  check_refused(program::iclflow(scratch, {"run", newline}), {"key 'title'"});
+}
+
+BOOST_AUTO_TEST_CASE(a_file_without_permission_is_named) {
+  if (::geteuid() == 0) return;  // root reads everything
+  const Scratch scratch;
+  const std::string file = scratch.write("secret.toml", program::small_experiment());
+  ::chmod(file.c_str(), 0);
+  check_refused(program::iclflow(scratch, {"run", file}), {file, "cannot be opened"});
+}
+
+BOOST_AUTO_TEST_CASE(the_command_line_itself) {
+  const Scratch scratch;
+  check_refused(program::iclflow(scratch, {}), {"subcommand"});
+  check_refused(program::iclflow(scratch, {"fly"}), {"'fly'", "run, predict"});
+  check_refused(program::iclflow(scratch, {"run"}), {"FILE"});
+  const std::string file = scratch.write("e.toml", program::small_experiment());
+  check_refused(program::iclflow(scratch, {"run", file, "--threads", "0"}), {"--threads"});
+  check_refused(program::iclflow(scratch, {"run", file, "--threads", "many"}), {"--threads"});
+  check_refused(program::iclflow(scratch, {"run", file, "--fast"}), {"--fast"});
+  check_refused(program::iclflow(scratch, {"sweep", file, "--shard", "1/2"}), {"sweep", "planned and not there yet"});
+  check_refused(program::iclflow(scratch, {"optimum", file}), {"optimum", "planned and not there yet"});
+  check_refused(program::iclflow(scratch, {"report", scratch.write("file", "x")}), {"no such run folder"});
+  check_refused(program::iclflow(scratch, {"compare", (scratch / "a").string(), (scratch / "b").string()}),
+                {"a: no such"});
+}
+
+BOOST_AUTO_TEST_CASE(json_is_refused_with_a_pointer) {
+  const Scratch scratch;
+  const auto answer = [&](const std::string& text) {
+    return program::iclflow(scratch, {"evaluate", scratch.write("w.json", text)});
+  };
+  const std::string rest = R"("X": [[[1], [2]]], "Y": [[[1]]], "q": [[1, 2]], "target": [[1]]})";
+  check_refused(answer("{"), {"w.json:1"});
+  check_refused(answer(""), {"w.json", "empty"});
+  check_refused(answer("[]"), {"w.json"});
+  check_refused(answer(R"({"parametrisation": "merged", "parametrisation": "split"})"), {"'parametrisation'", "twice"});
+  check_refused(answer(R"({"parametrisation": "merged", "W": [[[1, 2], [3]]], "U": [[[1]]], )" + rest), {"/W/0/1"});
+  check_refused(answer(R"({"parametrisation": "merged", "W": [[[1, 2], [3, 1e999]]], "U": [[[1]]], )" + rest),
+                {"w.json"});
+  const auto good = answer(R"({"parametrisation": "merged", "W": [[[1, 2], [3, 4]]], "U": [[[0.5]]], )" + rest);
+  BOOST_TEST(good.code == 0, good.err);
+  // One token has all the attention: yhat = U y = 0.5, loss (0.5 - 1)^2 / 2.
+  BOOST_TEST(good.out.find("{\"loss\":0.125,") == 0U, good.out);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,291 @@
+#include <boost/test/unit_test.hpp>
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "program.hpp"
+
+using program::Running;
+using program::Scratch;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Runs `file` into scratch/name; the exit code must be as given.
+fs::path run(const Scratch& scratch, const std::string& file, const std::string& name,
+             const std::vector<std::string>& options = {}, int code = 0) {
+  std::vector<std::string> arguments{"run", file, "--quiet", "--out", (scratch / name).string()};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const auto answer = program::iclflow(scratch, arguments);
+  BOOST_REQUIRE_MESSAGE(answer.code == code, "exit " << answer.code << ": " << answer.err);
+  return scratch / name;
+}
+
+bool same_arrays(const Scratch& scratch, const fs::path& a, const fs::path& b) {
+  const auto answer = program::iclflow(scratch, {"compare", a.string(), b.string()});
+  BOOST_REQUIRE_MESSAGE(answer.code == 0, answer.err);
+  return answer.out.find("all arrays are bit-identical") != std::string::npos;
+}
+
+nlohmann::json summary_of(const fs::path& folder) {
+  return nlohmann::json::parse(program::read(folder / "summary.json"));
+}
+
+/// A few hundred steps: long enough to be stopped on the way, with a checkpoint at every one of 300 samples.
+std::string long_experiment() {
+  std::string text =
+      program::replaced(program::small_experiment(), "final = 0.5\nsamples = 5", "final = 6.0\nsamples = 300");
+  text = program::replaced(text, "learning_rate = 0.05", "learning_rate = 0.01");
+  return program::replaced(text, "seeds = [1, 2]", "seeds = [1, 2, 3]");
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(runs)
+
+BOOST_AUTO_TEST_CASE(a_run_leaves_its_folder_and_refuses_to_overwrite_it) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", program::small_experiment());
+  const fs::path folder = run(scratch, file, "run");
+  for (const char* name : {"experiment.toml", "summary.json", "trajectory.nc", "report.html", "log.txt"}) {
+    BOOST_TEST(fs::exists(folder / name), name);
+  }
+  BOOST_TEST(!fs::exists(folder / "checkpoints"));
+  for (const auto& entry : fs::directory_iterator(folder)) BOOST_TEST(entry.path().extension() != ".part");
+  const auto again = program::iclflow(scratch, {"run", file, "--out", folder.string()});
+  BOOST_TEST(again.code == 2);
+  BOOST_TEST(again.err.find("exists already") != std::string::npos);
+  run(scratch, file, "run", {"--resume"});  // whole already: nothing to do
+  const std::string other = scratch.write("o.toml", program::replaced(program::small_experiment(), "0.35", "0.36"));
+  run(scratch, other, "run", {"--resume"}, 2);
+}
+
+BOOST_AUTO_TEST_CASE(the_summary_has_the_promised_keys) {
+  const Scratch scratch;
+  const auto summary = summary_of(run(scratch, scratch.write("e.toml", program::small_experiment()), "run"));
+  for (const char* key : {"version", "seeds", "problem", "prediction", "dynamics", "comparison"}) {
+    BOOST_TEST(summary.contains(key), key);
+  }
+  for (const char* key :
+       {"dedicated", "single_head", "best", "single_to_dedicated", "pair", "ridge", "gradient_step", "warm_up"}) {
+    BOOST_TEST(summary.at("prediction").contains(key), key);
+  }
+  const auto& simulation = summary.at("dynamics").at(1);
+  for (const char* key :
+       {"name", "kind", "estimator", "final_time", "final_loss", "final_loss_standard_error", "phases", "allocation",
+        "final_mu", "final_omega", "leakage", "events", "evaluations", "wall_seconds"}) {
+    BOOST_TEST(simulation.contains(key), key);
+  }
+  BOOST_TEST(summary.at("dynamics").at(0).at("closure") == "large-context");
+  BOOST_TEST(simulation.at("evaluations") == 20);  // 10 steps, 2 seeds
+  BOOST_TEST(simulation.at("final_mu").at(1).size() == 2U);
+  BOOST_TEST(simulation.at("events").size() == 2U);  // mu[0][0] passes 0.35 for each seed
+  for (const char* key :
+       {"theory", "simulation", "loss_gap", "loss_gap_max", "emergence_time_gap", "mu_gap", "omega_gap"}) {
+    BOOST_TEST(summary.at("comparison").at(0).contains(key), key);
+  }
+  BOOST_TEST(summary.dump().find("nan") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(the_resolved_experiment_reruns_to_the_same_bits) {
+  const Scratch scratch;
+  const std::string odd = program::replaced(program::small_experiment(), "omega = 0.1",
+                                            "omega = [[0.1, 0.30000000000000004], [0.1, 0.7]]\n"
+                                            "imbalance = { mu = 0.01, omega = -0.02 }\ninert = 0.1");
+  const fs::path first = run(scratch, scratch.write("e.toml", odd), "first");
+  const fs::path second = run(scratch, (first / "experiment.toml").string(), "second");
+  BOOST_TEST(program::read(first / "experiment.toml") == program::read(second / "experiment.toml"));
+  BOOST_TEST(same_arrays(scratch, first, second));
+  BOOST_TEST(program::summary_without_clock(first) == program::summary_without_clock(second));
+}
+
+BOOST_AUTO_TEST_CASE(weights_of_a_file_travel_with_the_run) {
+  const Scratch scratch;
+  scratch.write("in/w.json", R"({"parametrisation": "merged",
+    "W": [[[0.3, 0, 0], [0, 0.2, 0], [0, 0, 0.1]]], "U": [[[0.5, 0], [0, 0.25]]]})");
+  const std::string text = R"(title = "weights"
+[problem]
+heads = 1
+task_dimensions = [1, 2]
+context_length = 10
+parametrisation = "merged"
+[initial]
+weights = "w.json"
+[[dynamics]]
+name = "given"
+kind = "fixed"
+evaluation_contexts = 100
+[report]
+figures = []
+)";
+  const fs::path first = run(scratch, scratch.write("in/e.toml", text), "first");
+  const fs::path second = run(scratch, (first / "experiment.toml").string(), "second");
+  BOOST_TEST(same_arrays(scratch, first, second));
+  const auto given = summary_of(second).at("dynamics").at(0);
+  BOOST_TEST(given.at("final_mu").at(0).at(1).get<double>() == 0.25);
+  BOOST_TEST(given.at("final_omega").at(0).at(0).get<double>() == 0.3);
+  const std::string wrong = program::replaced(text, "heads = 1", "heads = 2");
+  const auto answer = program::iclflow(scratch, {"run", scratch.write("in/wrong.toml", wrong)});
+  BOOST_TEST(answer.code == 2);
+  BOOST_TEST(answer.err.find("number of heads (1)") != std::string::npos, answer.err);
+}
+
+BOOST_AUTO_TEST_CASE(threads_never_change_a_bit_and_seeds_do) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", program::small_experiment());
+  const fs::path one = run(scratch, file, "one", {"--threads", "1"});
+  for (const char* threads : {"2", "7"}) {
+    const fs::path more = run(scratch, file, threads, {"--threads", threads});
+    BOOST_TEST(same_arrays(scratch, one, more), threads);
+    BOOST_TEST(program::summary_without_clock(one) == program::summary_without_clock(more));
+  }
+  const std::string other = program::replaced(program::small_experiment(), "seeds = [1, 2]", "seeds = [1, 3]");
+  BOOST_TEST(!same_arrays(scratch, one, run(scratch, scratch.write("o.toml", other), "other")));
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_run_keeps_what_it_has_and_goes_on_to_the_same_bits) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", long_experiment());
+  const fs::path whole = run(scratch, file, "whole");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const fs::path stopped = scratch / ("stopped" + std::to_string(signal));
+    Running running(scratch, {"run", file, "--quiet", "--out", stopped.string(), "--checkpoint-seconds", "0"});
+    BOOST_REQUIRE(running.wait_for(stopped / "checkpoints" / "simulation.1", 60.0));
+    running.signal(signal);
+    const auto answer = running.wait();
+    BOOST_TEST(answer.code == 130, answer.err);
+    const auto summary = summary_of(stopped);
+    BOOST_TEST(summary.at("status") == "interrupted");
+    BOOST_TEST(summary.at("dynamics").at(0).at("final_time") == 6.0);
+    BOOST_TEST(summary.at("dynamics").at(1).at("status") == "interrupted");
+    BOOST_TEST(summary.at("dynamics").at(1).at("evaluations").get<int>() >= 600);  // the first seed is whole
+    BOOST_TEST(fs::exists(stopped / "trajectory.nc"));
+    run(scratch, file, stopped.filename().string(), {"--resume"});
+    BOOST_TEST(same_arrays(scratch, whole, stopped));
+    BOOST_TEST(program::summary_without_clock(whole) == program::summary_without_clock(stopped));
+    BOOST_TEST(!fs::exists(stopped / "checkpoints"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_run_goes_on_to_the_same_bits) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", long_experiment());
+  const fs::path whole = run(scratch, file, "whole");
+  const fs::path killed = scratch / "killed";
+  Running running(scratch, {"run", file, "--quiet", "--out", killed.string(), "--checkpoint-seconds", "0"});
+  BOOST_REQUIRE(running.wait_for(killed / "checkpoints" / "simulation.1", 60.0));
+  running.signal(SIGKILL);
+  BOOST_TEST(running.wait().code == 128 + SIGKILL);
+  BOOST_TEST(!fs::exists(killed / "summary.json"));
+  run(scratch, file, "killed", {"--resume"});
+  BOOST_TEST(program::read(killed / "log.txt").find("goes on at t = ") != std::string::npos);
+  BOOST_TEST(same_arrays(scratch, whole, killed));
+  BOOST_TEST(program::summary_without_clock(whole) == program::summary_without_clock(killed));
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_checkpoint_costs_time_only) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", program::small_experiment());
+  const fs::path whole = run(scratch, file, "whole");
+  const fs::path half = scratch / "half";
+  fs::create_directories(half / "checkpoints");
+  fs::copy_file(whole / "experiment.toml", half / "experiment.toml");
+  scratch.write("half/checkpoints/simulation.0", "iclflow checkpoint 1\nbroken");
+  run(scratch, file, "half", {"--resume"});
+  BOOST_TEST(same_arrays(scratch, whole, half));
+}
+
+BOOST_AUTO_TEST_CASE(a_diverging_run_says_so_and_keeps_what_it_had) {
+  const Scratch scratch;
+  std::string text = program::replaced(program::small_experiment(), "learning_rate = 0.05", "learning_rate = 40.0");
+  text = program::replaced(text, "final = 0.5\nsamples = 5", "final = 4000.0\nsamples = 100");
+  const auto answer =
+      program::iclflow(scratch, {"run", scratch.write("e.toml", text), "--quiet", "--out", (scratch / "run").string()});
+  BOOST_TEST(answer.code == 1);
+  BOOST_TEST(answer.err.find("simulation: ") != std::string::npos, answer.err);
+  BOOST_TEST(answer.err.find("t = ") != std::string::npos, answer.err);
+  const auto summary = summary_of(scratch / "run");
+  BOOST_TEST(summary.at("status") == "failed");
+  BOOST_TEST(summary.at("dynamics").at(0).at("status") == "completed");
+  BOOST_TEST(summary.at("dynamics").at(1).at("status") == "failed");
+  BOOST_TEST(fs::exists(scratch / "run" / "trajectory.nc"));
+}
+
+BOOST_AUTO_TEST_CASE(a_missed_expectation_is_exit_1) {
+  const Scratch scratch;
+  const std::string text = program::small_experiment() + "[expect]\nloss_gap = 10.0\nmu_gap = 1e-9\n";
+  const auto answer =
+      program::iclflow(scratch, {"run", scratch.write("e.toml", text), "--quiet", "--out", (scratch / "run").string()});
+  BOOST_TEST(answer.code == 1);
+  BOOST_TEST(answer.err.find("expected mu_gap of at most 1e-09") != std::string::npos, answer.err);
+  const auto expect = summary_of(scratch / "run").at("expect");
+  BOOST_TEST(expect.at(0).at("key") == "loss_gap");
+  BOOST_TEST(expect.at(0).at("met").get<bool>());
+  BOOST_TEST(!expect.at(1).at("met").get<bool>());
+  BOOST_TEST(expect.at(1).at("value").get<double>() > 1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(prediction_and_lists_go_to_stdout) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", program::small_experiment());
+  const auto json = program::iclflow(scratch, {"predict", file, "--json"});
+  BOOST_TEST(json.code == 0, json.err);
+  const auto prediction = nlohmann::json::parse(json.out);
+  BOOST_TEST(prediction.at("dedicated").at("mu").size() == 2U);
+  BOOST_TEST(prediction.at("warm_up").size() == 2U);
+  const auto text = program::iclflow(scratch, {"predict", file});
+  BOOST_TEST(text.out.find("dedicated loss") != std::string::npos);
+  const auto list = program::iclflow(scratch, {"list"});
+  for (const char* word : {"regression", "large-context", "dopri5", "leakage", "tokens", "authors", "[planned]"}) {
+    BOOST_TEST(list.out.find(word) != std::string::npos, word);
+  }
+  BOOST_TEST(program::iclflow(scratch, {"--version"}).out.find("iclflow ") == 0U);
+  BOOST_TEST(program::iclflow(scratch, {"--help"}).code == 0);
+}
+
+BOOST_AUTO_TEST_CASE(numbers_do_not_follow_the_locale) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", program::small_experiment());
+  ::setenv("LC_ALL", "de_DE.UTF-8", 1);
+  const auto json = program::iclflow(scratch, {"predict", file, "--json"});
+  ::unsetenv("LC_ALL");
+  BOOST_TEST(json.out == program::iclflow(scratch, {"predict", file, "--json"}).out);
+}
+
+BOOST_AUTO_TEST_CASE(a_hostile_title_is_only_text) {
+  const Scratch scratch;
+  const std::string mark = (scratch / "mark").string();
+  std::string text =
+      program::replaced(program::small_experiment(), "title = \"Small\"",
+                        "title = '''`touch " + mark + "` \"; system \"touch " + mark +
+                            "\"; @x {/Bold y} <script>alert(1)</script> \\\" % \n$(touch " + mark + ")'''");
+  text = program::replaced(text, "figures = []", "figures = [\"loss\"]");
+  const fs::path folder = run(scratch, scratch.write("e.toml", text), "run");
+  BOOST_TEST(!fs::exists(mark));
+  BOOST_TEST(fs::exists(folder / "figures" / "loss.svg"));
+  BOOST_TEST(program::read(folder / "report.html").find("<script>") == std::string::npos);
+  fs::remove_all(folder / "figures");
+  const auto report = program::iclflow(scratch, {"report", folder.string()});
+  BOOST_TEST(report.code == 0, report.err);
+  BOOST_TEST(fs::exists(folder / "figures" / "loss.svg"));
+  BOOST_TEST(!fs::exists(mark));
+}
+
+BOOST_AUTO_TEST_CASE(without_gnuplot_the_data_are_kept) {
+  const Scratch scratch;
+  const std::string text = program::replaced(program::small_experiment(), "figures = []", "figures = [\"loss\"]");
+  const std::string file = scratch.write("e.toml", text);
+  const std::string path = ::getenv("PATH");
+  ::setenv("PATH", "/nonexistent", 1);
+  const auto answer = program::iclflow(scratch, {"run", file, "--out", (scratch / "run").string()});
+  ::setenv("PATH", path.c_str(), 1);
+  BOOST_TEST(answer.code == 0);
+  BOOST_TEST(answer.err.find("gnuplot") != std::string::npos, answer.err);
+  BOOST_TEST(summary_of(scratch / "run").at("status") == "completed");
+  BOOST_TEST(fs::exists(scratch / "run" / "trajectory.nc"));
+  BOOST_TEST(fs::exists(scratch / "run" / "report.html"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
