@@ -23,7 +23,7 @@ h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #999; }
 .verdict.good { border-color: #009E73; }
 .verdict.bad { border-color: #D55E00; font-weight: bold; }
 .table { overflow-x: auto; margin: .6rem 0 1.2rem; }
-table { border-collapse: collapse; font-size: .86rem; border-top: 2px solid #111; border-bottom: 2px solid #111;
+table { border-collapse: collapse; min-width: min(100%, 36rem); font-size: .86rem; border-top: 2px solid #111; border-bottom: 2px solid #111;
         font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-style: italic; padding-bottom: .3rem; }
 th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top; overflow-wrap: break-word; }

@@ -37,6 +37,9 @@ std::string allocation_notes(const Json& dynamics) {
   return "<p><i>" + shown(at(dynamics, {"name"})) + "</i>:" + notes + "</p>\n";
 }
 
+// Values that are shown (and printed) without unfolding them.
+constexpr std::size_t most_open = 32;
+
 struct GapColumn {
   const char* key;
   const char* heading;
@@ -138,13 +141,17 @@ std::string dynamics_section(const Json& summary) {
 
 std::string final_values_section(const Json& summary) {
   std::string details;
+  std::size_t entries = 0;
   for (const Json& dynamics : at(summary, {"dynamics"})) {
+    const Json& mu = at(dynamics, {"final_mu"});
+    if (mu.is_array() && !mu.empty()) entries += mu.size() * mu[0].size();
     details += all_values(dynamics, "mu", "<i>μ</i>") + all_values(dynamics, "omega", "<i>ω</i> (block mean)");
   }
   if (details.empty()) return "";
   return "<h2>Final values against prediction</h2>\n" + winners_table(summary, "mu", "<i>μ</i>") +
          winners_table(summary, "omega", "<i>ω</i> (block mean)") +
-         "<details><summary>All heads and tasks</summary>\n" + details + "</details>\n";
+         (entries <= most_open ? "<details open>" : "<details>") + "<summary>All heads and tasks</summary>\n" +
+         details + "</details>\n";
 }
 
 std::string comparison_section(const Json& summary) {

@@ -20,6 +20,7 @@ constexpr double row_gap_cm = 0.45;
 constexpr double left_points = 30.0;
 constexpr double bar_points = 48.0;  // colour bar and its numbers
 constexpr double gutter_points = 14.0;
+constexpr double character_points = 3.8;  // mean width at the figures' 7 point text
 constexpr std::size_t longest_label = 90;
 constexpr int most_numbered = 6;        // heads or tasks up to which shares are written into the cells
 constexpr int most_vector_cells = 600;  // beyond, a map is a bitmap
@@ -71,8 +72,8 @@ void plot_map(Drawing& drawing, const AllocationFigure& figure, const ShareMap& 
     list.add(data + " using 1:2:(0.5):(0.5):3 with boxxyerror lc palette fillstyle solid 1 border rgb '#999999'");
   }
   if (std::max(figure.heads, figure.tasks) > most_numbered) return;
-  // A minus zero is no sign worth printing.
-  const std::string text = "(sprintf('%.2f', abs($3) < 0.005 ? 0 : $3))";
+  // A minus zero is no sign worth printing. gprintf writes a true minus.
+  const std::string text = "(gprintf('%.2f', abs($3) < 0.005 ? 0 : $3))";
   list.add(data + " using 1:2:(abs($3) < 0.6 ? " + text.substr(1, text.size() - 2) +
            " : '') with labels font ',6' textcolor rgb 'black'");
   list.add(data + " using 1:2:(abs($3) < 0.6 ? '' : " + text.substr(1, text.size() - 2) +
@@ -81,16 +82,31 @@ void plot_map(Drawing& drawing, const AllocationFigure& figure, const ShareMap& 
 
 std::string time_text(double time) {
   char buffer[48];
-  std::snprintf(buffer, sizeof buffer, ", t = %.3g", time);
+  std::snprintf(buffer, sizeof buffer, ", t = %.4g", time);
   return buffer;
 }
-
-int tic_step(int count) { return std::max(1, (count + 7) / 8); }
 
 struct Place {
   std::size_t row;
   std::size_t column;
 };
+
+std::string heading(const AllocationFigure& figure, const Place& at) {
+  const ShareMap& map = figure.rows[at.row].maps[at.column];
+  return shortened(figure.moments[at.column], 28) + (map.share.empty() ? "" : time_text(map.time));
+}
+
+bool headings_fit(const AllocationFigure& figure, double width) {
+  for (std::size_t row = 0; row < figure.rows.size(); ++row) {
+    for (std::size_t column = 0; column < figure.moments.size(); ++column) {
+      const auto length = static_cast<double>(characters(heading(figure, {row, column})));
+      if (character_points * length > width + gutter_points - 3.0) return false;
+    }
+  }
+  return true;
+}
+
+int tic_step(int count) { return std::max(1, (count + 7) / 8); }
 
 void write_map_axes(std::ostream& out, const AllocationFigure& figure, const Place& at) {
   out << "set xrange [-0.5:" << figure.tasks - 0.5 << "]\nset yrange [" << figure.heads - 0.5 << ":-0.5]\n"
@@ -121,8 +137,8 @@ void draw_map(Drawing& drawing, const AllocationFigure& figure, const Place& at,
   if (at.column == 0) {
     out << "set label " << literal(shortened(row.label, longest_label)) << " at graph 0, " << above(17.0) << " left\n";
   }
-  const std::string moment = shortened(figure.moments[at.column], 28) + (map.share.empty() ? "" : time_text(map.time));
-  out << "set label " << literal(moment) << " at graph 0.5, " << above(6.0) << " center\n";
+  out << "set label " << literal(heading(figure, at)) << " at graph 0.5, " << above(6.0) << " center"
+      << (headings_fit(figure, width) ? "" : " font ',5.3'") << "\n";
   const bool last = at.column + 1 == figure.moments.size();
   if (last && at.row == 0) {
     out << "set colorbox user origin screen " << number((left + width + 12.0) / drawing.size().width_points())

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -99,17 +100,21 @@ std::string command_line(const fs::path& folder) {
 
 struct Ending {
   int status = -1;
-  std::string message;  // first line gnuplot wrote
+  std::string message;   // what gnuplot complained of
+  double seconds = 0.0;  // how long it took
 };
 
-Ending read_ending(const fs::path& folder) {
+Ending read_ending(const fs::path& folder, double seconds) {
   Ending ending;
+  ending.seconds = seconds;
   std::ifstream messages(folder / "messages");
   for (std::string line; std::getline(messages, line);) {
     if (line.rfind("status ", 0) == 0) {
       ending.status = std::atoi(line.c_str() + 7);
-    } else if (ending.message.empty() && line.find_first_not_of(" \t^") != std::string::npos) {
-      ending.message = line;
+    } else if (line.find("line ") != std::string::npos || ending.message.empty()) {
+      // gnuplot repeats the command and points at the spot before the line that says what is wrong
+      const std::size_t begin = line.find_first_not_of(" \t^");
+      if (begin != std::string::npos) ending.message = line.substr(begin);
     }
   }
   return ending;
@@ -117,7 +122,7 @@ Ending read_ending(const fs::path& folder) {
 
 std::string explain(const Ending& ending) {
   if (ending.status == 127) return "gnuplot was not found";
-  if (ending.status == 124 || ending.status == 137) {
+  if (ending.status == 124 || (ending.status == 137 && ending.seconds > time_limit())) {
     return "gnuplot did not end within " + std::to_string(time_limit()) + " s and was stopped";
   }
   if (ending.status > 128) return "gnuplot was killed by signal " + std::to_string(ending.status - 128);
@@ -174,9 +179,6 @@ set dashtype 12 (2,3)
 set dashtype 13 (10,3,2,3)
 set dashtype 14 (7,4)
 set dashtype 15 (6,2)
-set dashtype 16 (8,3)
-set dashtype 17 (8,3,2,3)
-set dashtype 18 (4,3)
 set xtics offset 0,0.3
 set ytics offset 0.4,0
 )";
@@ -200,6 +202,7 @@ void Drawing::send(const std::string& command) const {
   }
   for (const std::string_view format : formats) {
     gnuplot << "reset\nset terminal " << terminal(format, size_) << "\nset output 'figure." << format << "'\n"
+            << "mark = " << (format == "svg" ? 0.75 : 0.55) << "\n"  // svg counts point sizes in other units
             << common_style << commands_.str() << "unset output\n";
   }
   gnuplot << "exit\n" << std::flush;
@@ -207,12 +210,14 @@ void Drawing::send(const std::string& command) const {
 
 void Drawing::finish(const FigureFile& target) const {
   const Workshop workshop(target);
+  const auto start = std::chrono::steady_clock::now();
   try {
     send(command_line(workshop.folder()));
   } catch (const std::ios_base::failure&) {
     // The pipe broke; the messages below say why.
   }
-  const Ending ending = read_ending(workshop.folder());
+  const Ending ending =
+      read_ending(workshop.folder(), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (ending.status != 0) throw failure(target, explain(ending));
   for (const std::string_view format : formats) {
     if (!whole(workshop.folder() / ("figure." + std::string(format)))) {

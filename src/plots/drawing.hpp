@@ -10,11 +10,10 @@
 
 namespace iclflow::plots {
 
-/// Text as a single-quoted gnuplot string, in which neither backticks nor backslashes nor @macros mean anything.
-/// Control characters and broken UTF-8 become visible replacements. Enhanced-text marks stay literal only together
-/// with `noenhanced`: use literal() for text that comes from a file.
-[[nodiscard]] std::string single_quoted(std::string_view text);
-/// single_quoted(text) followed by noenhanced.
+/// Text from outside as a gnuplot string that is shown literally: a double-quoted string in which every mark that could
+/// mean something (quotes, backticks, backslashes, semicolons, @, ...) is written as an octal number, followed by
+/// noenhanced. Single quotes would not do: gnuplot 5.4 ends the string 'x at its first quote when x begins with one.
+/// Control characters become spaces, broken UTF-8 becomes U+FFFD.
 [[nodiscard]] std::string literal(std::string_view text);
 /// A number as gnuplot reads it; not finite: NaN.
 [[nodiscard]] std::string number(double value);

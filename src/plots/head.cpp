@@ -50,20 +50,19 @@ std::vector<std::string> wrapped(std::string text, std::size_t longest) {
   return lines;
 }
 
-// Characters that will be seen of a text that is ready for gnuplot.
-std::size_t visible_characters(const std::string& text) {
-  constexpr std::string_view ending = " noenhanced";
-  if (text.ends_with(ending)) return characters(text) - ending.size() - 2;
+// Characters that will be seen of an entry's text.
+std::size_t visible_characters(const LegendEntry& entry) {
+  if (!entry.enhanced) return characters(entry.text);
   constexpr std::string_view italic = "{/:Italic ";
-  std::size_t hidden = 2;
-  for (std::size_t at = text.find(italic); at != std::string::npos; at = text.find(italic, at + 1)) {
+  std::size_t hidden = 0;
+  for (std::size_t at = entry.text.find(italic); at != std::string::npos; at = entry.text.find(italic, at + 1)) {
     hidden += italic.size() + 1;
   }
-  return characters(text) - hidden;
+  return characters(entry.text) - hidden;
 }
 
 double entry_width(const LegendEntry& entry) {
-  return sample_width + gap + character_width * static_cast<double>(visible_characters(entry.text));
+  return sample_width + gap + character_width * static_cast<double>(visible_characters(entry));
 }
 
 void write_sample(std::ostream& out, const LegendEntry& entry, double x, double y, const Size& size) {
@@ -81,7 +80,8 @@ void write_sample(std::ostream& out, const LegendEntry& entry, double x, double 
   if (!entry.point.empty()) {
     out << "set label '' at " << at(x + 0.5 * (sample_width - 4), y) << " point " << entry.point << " front\n";
   }
-  out << "set label " << entry.text << " at " << at(x + sample_width, y) << " left front\n";
+  out << "set label " << (entry.enhanced ? "'" + entry.text + "'" : literal(entry.text)) << " at "
+      << at(x + sample_width, y) << " left front\n";
 }
 
 }  // namespace
@@ -94,8 +94,6 @@ std::string shortened(const std::string& text, std::size_t longest) {
   if (characters(text) <= longest) return text;
   return text.substr(0, prefix_bytes(text, longest - 1)) + "…";
 }
-
-std::string legend_label(const std::string& label, std::size_t longest) { return literal(shortened(label, longest)); }
 
 Head::Head(const std::string& title, std::vector<LegendEntry> legend, double width_cm) : legend_(std::move(legend)) {
   const double width = width_cm * Size::points_per_cm - 2.0 * edge;

@@ -20,33 +20,29 @@ constexpr std::size_t longest_label = 44;
 constexpr double deepest = 1e-5;
 
 const std::array<std::string, 4> names{
-    "'key-query, off-diagonal {/:Italic XX}'", "'cross, key from response {/:Italic YX}'",
-    "'output-value, off-diagonal {/:Italic U_Y}'", "'value from covariates {/:Italic U_X}'"};
+    "key-query, off-diagonal {/:Italic XX}", "cross, key from response {/:Italic YX}",
+    "output-value, off-diagonal {/:Italic U_Y}", "value from covariates {/:Italic U_X}"};
 
-std::string norm_line(std::size_t norm, std::size_t series) {
-  static const std::array<std::string, 4> dashes{" dt 1", " dt 16", " dt 12", " dt 17"};
-  return "lc rgb '" + colour(norm) + "' lw 1.3" + dashes[series % dashes.size()];
-}
+std::string norm_line(std::size_t norm, std::size_t series) { return theory_line(colour(norm), series); }
 
 std::string norm_point(std::size_t norm) {
-  return "pt " + std::to_string(point_type(norm)) + " ps 0.55 lc rgb '" + colour(norm) + "'";
+  return "pt " + std::to_string(point_type(norm)) + " ps mark lc rgb '" + colour(norm) + "'";
 }
 
-std::string diagonal_line(std::size_t k) { return "lc rgb '" + grey + "' lw 1 dt " + (k % 2 == 0 ? "11" : "18"); }
+std::string diagonal_line(std::size_t k) { return theory_line(grey, 2 + k); }
 
 std::vector<LegendEntry> legend(const LeakageFigure& figure) {
   std::vector<LegendEntry> entries;
   for (std::size_t norm = 0; norm < names.size(); ++norm) {
-    entries.push_back({names[norm], norm_line(norm, 0), norm_point(norm), ""});
+    entries.push_back({names[norm], norm_line(norm, 0), norm_point(norm), "", true});
   }
   for (std::size_t s = 0; s < figure.series.size(); ++s) {
-    static const std::array<std::string, 4> dashes{" dt 1", " dt 16", " dt 12", " dt 17"};
     const bool band = !figure.series[s].norms[0].standard_error.empty();
-    entries.push_back({legend_label(figure.series[s].label, longest_label),
-                       "lc rgb '" + ink + "' lw 1.3" + dashes[s % dashes.size()], "", band ? tint(grey, 0.3) : ""});
+    entries.push_back(
+        {shortened(figure.series[s].label, longest_label), theory_line(ink, s), "", band ? tint(grey, 0.3) : ""});
   }
   for (std::size_t k = 0; k < figure.diagonal.size(); ++k) {
-    entries.push_back({legend_label(figure.diagonal[k].label, longest_label), diagonal_line(k), "", ""});
+    entries.push_back({shortened(figure.diagonal[k].label, longest_label), diagonal_line(k), "", ""});
   }
   return entries;
 }

@@ -38,16 +38,15 @@ std::vector<Mark> marks(const Phases& phases) {
 std::vector<LegendEntry> legend(const LossFigure& figure) {
   std::vector<LegendEntry> entries;
   for (std::size_t k = 0; k < figure.theory.size(); ++k) {
-    entries.push_back({legend_label(figure.theory[k].label, longest_label), theory_line(ink, k), "", ""});
+    entries.push_back({shortened(figure.theory[k].label, longest_label), theory_line(ink, k), "", ""});
   }
   for (std::size_t k = 0; k < figure.simulation.size(); ++k) {
     const std::string band = figure.simulation[k].standard_error.empty() ? "" : tint(colour(k), 0.25);
-    entries.push_back(
-        {legend_label(figure.simulation[k].label, longest_label), simulation_line(colour(k), 0), "", band});
+    entries.push_back({shortened(figure.simulation[k].label, longest_label), simulation_line(colour(k), 0), "", band});
   }
   for (std::size_t k = 0; k < figure.levels.size(); ++k) {
     entries.push_back(
-        {legend_label(figure.levels[k].label, longest_label), "lc rgb '" + colour(k + 2) + "' lw 1.1 dt 14", "", ""});
+        {shortened(figure.levels[k].label, longest_label), "lc rgb '" + colour(k + 2) + "' lw 1.1 dt 14", "", ""});
   }
   return entries;
 }
@@ -142,7 +141,7 @@ void plot_losses(Drawing& drawing, const LossFigure& figure, const Axes& axes) {
   }
   for (std::size_t k = 0; k < std::min(figure.simulation.size(), figure.simulation_phases.size()); ++k) {
     list.add(drawing.block(phase_points(figure.simulation[k], figure.simulation_phases[k])) +
-             " using 1:2 with points pt 6 ps 0.6 lw 1.3 lc rgb '" + colour(k) + "'");
+             " using 1:2 with points pt 6 ps mark lw 1.3 lc rgb '" + colour(k) + "'");
   }
 }
 

@@ -88,20 +88,19 @@ std::size_t rank(const SpectrumFigure& figure, std::size_t series) {
 std::vector<LegendEntry> legend(const SpectrumFigure& figure, const Heads& heads) {
   std::vector<LegendEntry> entries;
   for (std::size_t k = 0; k < heads.told_apart.size(); ++k) {
-    entries.push_back({single_quoted("head " + std::to_string(heads.told_apart[k])),
-                       "lc rgb '" + colour(k) + "' lw 1.1",
-                       "pt " + std::to_string(point_type(k)) + " ps 0.55 lc rgb '" + colour(k) + "'", ""});
+    entries.push_back({"head " + std::to_string(heads.told_apart[k]), "lc rgb '" + colour(k) + "' lw 1.1",
+                       "pt " + std::to_string(point_type(k)) + " ps mark lc rgb '" + colour(k) + "'", ""});
   }
-  if (heads.others) entries.push_back({single_quoted("other heads"), "lc rgb '" + pale + "' lw 1.1", "", ""});
+  if (heads.others) entries.push_back({"other heads", "lc rgb '" + pale + "' lw 1.1", "", ""});
   for (std::size_t s = 0; s < figure.series.size(); ++s) {
     const SpectrumSeries& series = figure.series[s];
     const std::string line =
         series.simulation ? simulation_line(grey, rank(figure, s)) : theory_line(ink, rank(figure, s));
-    entries.push_back({legend_label(series.label, longest_label), line, "",
-                       series.mu_standard_error.empty() ? "" : tint(grey, 0.25)});
+    entries.push_back(
+        {shortened(series.label, longest_label), line, "", series.mu_standard_error.empty() ? "" : tint(grey, 0.25)});
   }
   if (!figure.predicted_mu.empty()) {
-    entries.push_back({single_quoted("predicted limit"), "lc rgb '" + ink + "' lw 0.9 dt 14", "", ""});
+    entries.push_back({"predicted limit", "lc rgb '" + ink + "' lw 0.9 dt 14", "", ""});
   }
   return entries;
 }
@@ -159,7 +158,7 @@ void plot_entries(const Canvas& canvas, std::size_t task, bool mu) {
     const Curve curve = entry(figure.series.front(), mu, h * tasks + task, heads * tasks);
     list.add(
         canvas.drawing.block(marks(curve, canvas.time, figure.logarithmic_time, k, canvas.heads.told_apart.size())) +
-        " using 1:2 with points pt " + std::to_string(point_type(k)) + " ps 0.55 lc rgb '" + colour(k) + "'");
+        " using 1:2 with points pt " + std::to_string(point_type(k)) + " ps mark lc rgb '" + colour(k) + "'");
   }
 }
 

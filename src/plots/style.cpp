@@ -32,12 +32,17 @@ std::string tint(const std::string& colour, double strength) {
 }
 
 std::string simulation_line(const std::string& colour, std::size_t series) {
-  return "lc rgb '" + tint(colour, 0.55) + "' lw 3.2" + (series % 2 == 1 ? " dt 15" : "");
+  return "lc rgb '" + tint(colour, 0.55) + "' " + (series % 2 == 1 ? "lw 3.21 dt 15" : "lw 3.2");
+}
+
+std::string dashes(std::size_t series) {
+  // gnuplot's svg carries a line's dashes over to the next line of equal colour and width, hence the hundredths.
+  static const std::array<std::string, 4> kinds{" lw 1.10 dt 1", " lw 1.11 dt 11", " lw 1.12 dt 12", " lw 1.13 dt 13"};
+  return kinds[series % kinds.size()];
 }
 
 std::string theory_line(const std::string& colour, std::size_t series) {
-  static const std::array<std::string, 4> dashes{" dt 1", " dt 11", " dt 12", " dt 13"};
-  return "lc rgb '" + colour + "' lw 1.1" + dashes[series % dashes.size()];
+  return "lc rgb '" + colour + "'" + dashes(series);
 }
 
 void place(Drawing& drawing, const Panel& panel) {

@@ -17,16 +17,17 @@ inline const std::string grey = "#777777";
 
 /// Broad light line of a simulation's mean, thin dark line of a theory.
 [[nodiscard]] std::string simulation_line(const std::string& colour, std::size_t series);
+/// Width and dashes of a thin line, by series.
+[[nodiscard]] std::string dashes(std::size_t series);
 [[nodiscard]] std::string theory_line(const std::string& colour, std::size_t series);
 
 struct LegendEntry {
-  std::string text;   ///< ready for gnuplot: literal(...) or single_quoted(...)
-  std::string line;   ///< line properties, or empty
-  std::string point;  ///< point properties, or empty
-  std::string band;   ///< fill colour, or empty
+  std::string text;
+  std::string line;       ///< line properties, or empty
+  std::string point;      ///< point properties, or empty
+  std::string band;       ///< fill colour, or empty
+  bool enhanced = false;  ///< text is ours and carries gnuplot's marks; else it is shown literally
 };
-/// Entry for a label from outside: literal, shortened to `longest` characters.
-[[nodiscard]] std::string legend_label(const std::string& label, std::size_t longest);
 [[nodiscard]] std::size_t characters(std::string_view text);
 [[nodiscard]] std::string shortened(const std::string& text, std::size_t longest);
 
