@@ -120,8 +120,8 @@ std::string prediction_text(const Problem& problem, const InitialState& start) {
   text += limits_text(problem) + "\n" + baselines_text(problem) + "\n" + warm_up_text(problem, start);
   if (const auto rate = largest_learning_rate(problem)) {
     text += '\n';
-    text += line(\"largest learning rate\", shown(*rate),
-                        "of SGD at the dedicated limit: keys that read responses; the overshoot before it needs less");
+    text += line("largest learning rate", shown(*rate),
+                 "of SGD at the dedicated limit: keys that read responses; the overshoot before it needs less");
   }
   return text;
 }
