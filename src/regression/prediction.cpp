@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "iclflow/spectral/closed_forms.hpp"
+#include "iclflow/spectral/stability.hpp"
 
 namespace iclflow {
 
@@ -106,6 +107,8 @@ Json prediction_json(const Problem& problem, const InitialState& start) {
   json["ridge"] = {{"loss", ridge_loss(problem)}};
   json["gradient_step"] = {{"loss", gradient_step_loss(problem)}};
   json["warm_up"] = warm_up_json(problem, start);
+  const auto rate = largest_learning_rate(problem);
+  json["largest_learning_rate"] = rate ? Json(*rate) : Json(nullptr);
   return json;
 }
 
@@ -114,7 +117,13 @@ std::string prediction_text(const Problem& problem, const InitialState& start) {
                                  fmt::join(problem.task_dimensions, ", "), problem.context_length);
   text += "losses: half the squared error, noise-free target, summed over tasks; times: d theta/dt = -grad loss;\n";
   text += "closure: large-context\n\n";
-  return text + limits_text(problem) + "\n" + baselines_text(problem) + "\n" + warm_up_text(problem, start);
+  text += limits_text(problem) + "\n" + baselines_text(problem) + "\n" + warm_up_text(problem, start);
+  if (const auto rate = largest_learning_rate(problem)) {
+    text += '\n';
+    text += line("largest learning rate", shown(*rate),
+                 "of SGD at the dedicated limit: keys that read responses; the overshoot before it needs less");
+  }
+  return text;
 }
 
 }  // namespace iclflow
