@@ -22,6 +22,7 @@ void allocate_task(const Eigen::VectorXd& product, Eigen::Index task, Allocation
   }
   if (tied.size() < 2) tied.clear();
   allocation.ties.push_back(tied);
+  // share_hi = mu_i^h omega_i^h / sum_g mu_i^g omega_i^g                  theory: eq:allocation
   // Heads may cancel each other to rounding; then no share means anything.
   const double total = product.sum();
   const double rounding = std::numeric_limits<double>::epsilon() * product.cwiseAbs().sum();

@@ -18,7 +18,7 @@ Phases find_phases(std::span<const double> times, std::span<const double> loss, 
   Phases phases;
   if (times.empty() || !(loss[0] > end_loss)) return phases;
   const MonotoneCubic curve(times, loss);
-  // level(f) = ell(0) - f (ell(0) - ell(end))
+  // level(f) = ell(0) - f (ell(0) - ell(end))                             theory: eq:phases
   const auto reach = [&](double fraction) {
     return first_fall_to(loss, curve, loss[0] - fraction * (loss[0] - end_loss));
   };

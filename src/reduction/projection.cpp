@@ -1,10 +1,21 @@
 #include "iclflow/reduction/projection.hpp"
 
 #include <cmath>
+#include <limits>
 
 namespace iclflow {
 
 namespace {
+
+/// a^2 - b^2 of the columns of two factors. Rounding is cut off: balanced weights must come back balanced, because any
+/// imbalance, however small, lets a product change its sign in the end.
+Eigen::RowVectorXd imbalance(const Matrix& a, const Matrix& b) {
+  const Eigen::RowVectorXd first = a.colwise().squaredNorm();
+  const Eigen::RowVectorXd second = b.colwise().squaredNorm();
+  const double rounding = 4.0 * static_cast<double>(a.rows()) * std::numeric_limits<double>::epsilon();
+  const Eigen::RowVectorXd difference = first - second;
+  return (difference.array().abs() > rounding * (first + second).array()).select(difference, 0.0);
+}
 
 double off_diagonal_power(const Matrix& square) { return square.squaredNorm() - square.diagonal().squaredNorm(); }
 
@@ -50,8 +61,8 @@ InitialState project_start(const Problem& problem, const WeightLayout& layout, c
     const Matrix query = from.q.leftCols(layout.dimension) * basis.phi;
     const Matrix output = from.o.transpose() * basis.psi;
     const Matrix value = from.v.rightCols(layout.tasks) * basis.psi;
-    start.imbalance_omega.row(h) = key.colwise().squaredNorm() - query.colwise().squaredNorm();
-    start.imbalance_mu.row(h) = output.colwise().squaredNorm() - value.colwise().squaredNorm();
+    start.imbalance_omega.row(h) = imbalance(key, query);
+    start.imbalance_mu.row(h) = imbalance(output, value);
   }
   return start;
 }

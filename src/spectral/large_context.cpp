@@ -97,13 +97,41 @@ void LargeContext::gradient(const Eigen::VectorXd& state, Eigen::VectorXd& gradi
 
 void LargeContext::hessian_vector(const Eigen::VectorXd& state, const Eigen::VectorXd& direction,
                                   Eigen::VectorXd& product) const {
-  const int size = coordinates_.size();
-  const SpectralView<const double> x(state.data(), heads_, tasks_, size);
-  const SpectralView<const double> v(direction.data(), heads_, tasks_, size);
+  const SpectralView<const double> x(state.data(), heads_, tasks_, coordinates_.size());
+  const SpectralView<const double> v(direction.data(), heads_, tasks_, coordinates_.size());
   product.resize(state.size());
-  SpectralView<double> result(product.data(), heads_, tasks_, size);
+  SpectralView<double> result(product.data(), heads_, tasks_, coordinates_.size());
   Scratch& s = Scratch::of_this_thread();
   prepare(x, s);
+  // The derivative of eq:large-context-gradient along (v_mu, v_omega)     theory: eq:large-context-hessian
+  variance_curvature(x, v, s, result);
+  add_bias_curvature(x, v, s, result);
+}
+
+void LargeContext::variance_curvature(const SpectralView<const double>& x, const SpectralView<const double>& v,
+                                      Scratch& s, SpectralView<double>& result) const {
+  // dE = E * (v_omega W omega^T + omega W v_omega^T) entrywise
+  s.half.noalias() = s.weighted_omega * v.omega.transpose();
+  s.correlation_change = (s.half + s.half.transpose()).cwiseProduct(s.correlation);
+  // mu: E v_mu D + dE mu D
+  s.weighted_mu.noalias() = x.mu * noise_weight_.asDiagonal();
+  result.mu.noalias() = s.correlation * v.mu;
+  result.mu *= noise_weight_.asDiagonal();
+  result.mu.noalias() += s.correlation_change * s.weighted_mu;
+  // omega: { (E * S) v_omega + (dE * S + E * dS) omega } W, S = mu D mu^T
+  s.attraction.noalias() = s.weighted_mu * x.mu.transpose();
+  s.correlation_change.array() *= s.attraction.array();
+  s.attraction.array() *= s.correlation.array();
+  result.omega.noalias() = s.attraction * v.omega;
+  result.omega *= multiplicity_.asDiagonal();
+  s.half.noalias() = s.weighted_mu * v.mu.transpose();
+  s.attraction = (s.half + s.half.transpose()).cwiseProduct(s.correlation) + s.correlation_change;
+  result.omega.noalias() += s.attraction * s.weighted_omega;
+}
+
+void LargeContext::add_bias_curvature(const SpectralView<const double>& x, const SpectralView<const double>& v,
+                                      Scratch& s, SpectralView<double>& result) const {
+  const int size = coordinates_.size();
   s.residual_change.setZero(size);
   for (int h = 0; h < heads_; ++h) {
     for (int k = 0; k < size; ++k) {
@@ -111,24 +139,6 @@ void LargeContext::hessian_vector(const Eigen::VectorXd& state, const Eigen::Vec
       s.residual_change(k) -= v.mu(h, i) * x.omega(h, k) + x.mu(h, i) * v.omega(h, k);
     }
   }
-  // The derivative of eq:large-context-gradient along (v_mu, v_omega), with
-  // dE = E * (v_omega W omega^T + omega W v_omega^T) entrywise            theory: eq:large-context-hessian
-  s.half.noalias() = s.weighted_omega * v.omega.transpose();
-  s.correlation_change = (s.half + s.half.transpose()).cwiseProduct(s.correlation);
-  s.weighted_mu.noalias() = x.mu * noise_weight_.asDiagonal();
-  result.mu.noalias() = s.correlation * v.mu;
-  result.mu *= noise_weight_.asDiagonal();
-  result.mu.noalias() += s.correlation_change * s.weighted_mu;
-
-  s.attraction.noalias() = s.weighted_mu * x.mu.transpose();
-  s.correlation_change.array() *= s.attraction.array();  // dE * (mu D mu^T)
-  s.attraction.array() *= s.correlation.array();
-  result.omega.noalias() = s.attraction * v.omega;
-  result.omega *= multiplicity_.asDiagonal();
-  s.half.noalias() = s.weighted_mu * v.mu.transpose();
-  s.attraction = (s.half + s.half.transpose()).cwiseProduct(s.correlation) + s.correlation_change;
-  result.omega.noalias() += s.attraction * s.weighted_omega;
-
   s.residual.array() *= bias_weight_.array();
   s.residual_change.array() *= bias_weight_.array();
   for (int h = 0; h < heads_; ++h) {

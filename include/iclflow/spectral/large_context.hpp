@@ -24,6 +24,11 @@ class LargeContext final : public PopulationLoss {
   struct Scratch;
   /// Fills the residual, the weighted omega and E, which all four functions need.
   void prepare(const SpectralView<const double>& x, Scratch& scratch) const;
+  /// Hessian times v of the term in E: written; of the term in r: added, and the residual in scratch is used up.
+  void variance_curvature(const SpectralView<const double>& x, const SpectralView<const double>& v, Scratch& scratch,
+                          SpectralView<double>& result) const;
+  void add_bias_curvature(const SpectralView<const double>& x, const SpectralView<const double>& v, Scratch& scratch,
+                          SpectralView<double>& result) const;
 
   int heads_;
   int tasks_;

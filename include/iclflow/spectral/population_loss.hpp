@@ -9,7 +9,8 @@
 
 namespace iclflow {
 
-/// A closure: the population loss ell = (1/2) E |yhat - y_q|^2 as a function of (mu, omega), and its derivatives.
+/// A closure: the population loss ell = (1/2) E |yhat - y_q|^2 as a function of (mu, omega), and its derivatives
+/// (theory: eq:loss).
 ///
 /// States are flat (mu H x I row-major, omega H x K row-major) over the Coordinates the object was built with; the
 /// derivative with respect to a coordinate of multiplicity w is the total one (w times that of a single direction).
