@@ -28,7 +28,7 @@ Value convert_table(const toml::table& table) {
   for (const auto& [key, item] : table) {
     Value entry = convert(item, line_of(key.source()));
     entry.line = line_of(key.source());
-    value.entries.emplace_back(std::string(key.str()), std::move(entry));
+    value.entries.push_back({std::string(key.str()), std::move(entry)});
   }
   return value;
 }

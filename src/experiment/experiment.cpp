@@ -148,7 +148,7 @@ std::string Experiment::resolved() const {
 Experiment make_experiment(const Document& document, const Systems& systems) {
   const Section root(document);
   Experiment experiment;
-  experiment.title = root.text("title", "");
+  experiment.title = root.text("title", std::filesystem::path(document.file).stem().string());
   const System& system = find_system(root, systems);
   experiment.system = system.name();
   root.refuse_planned("sweep");

@@ -267,9 +267,9 @@ std::vector<std::string> Section::keys() const {
   std::vector<const Value::Entry*> entries;
   for (const auto& entry : state_->value->entries) entries.push_back(&entry);
   std::stable_sort(entries.begin(), entries.end(),
-                   [](const auto* a, const auto* b) { return a->second.line < b->second.line; });
+                   [](const auto* a, const auto* b) { return a->value.line < b->value.line; });
   std::vector<std::string> names;
-  for (const auto* entry : entries) names.push_back(entry->first);
+  for (const auto* entry : entries) names.push_back(entry->key);
   return names;
 }
 

@@ -53,6 +53,7 @@ BOOST_AUTO_TEST_CASE(odeint_stands_in_three_files_at_most) {
       if (line.find("#include <boost/numeric/odeint") == 0) users.insert(file.string());
   for (const std::string& user : users) BOOST_TEST_MESSAGE(user);
   BOOST_TEST(users.size() <= 3U);
+  BOOST_TEST(users.size() >= 1U, "the reader of includes sees nothing");
 }
 
 /// src mirrors include: x/y.cpp implements x/y.hpp, or a part of another header of x, which it then includes first.
@@ -72,7 +73,7 @@ BOOST_AUTO_TEST_CASE(sources_mirror_headers) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(no_header_is_an_orphan, *boost::unit_test::enable_if<false>()) {
+BOOST_AUTO_TEST_CASE(no_header_is_an_orphan) {
   std::set<fs::path> used;
   for (const fs::path& file : source_tree::code({"include", "src", "tests", "examples", "bench"}))
     for (const fs::path& header : source_tree::included(file)) used.insert(header);

@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace iclflow {
@@ -20,7 +19,7 @@ class InputError : public std::runtime_error {
 /// One node of a TOML document and the line it stands on.
 struct Value {
   enum class Kind { boolean, integer, real, text, date, array, table };
-  using Entry = std::pair<std::string, Value>;
+  struct Entry;
 
   Kind kind = Kind::table;
   bool flag = false;
@@ -31,6 +30,11 @@ struct Value {
   std::vector<Value> items;    ///< of an array
   std::vector<Entry> entries;  ///< of a table, sorted by key
   int line = 1;
+};
+
+struct Value::Entry {
+  std::string key;
+  Value value;
 };
 
 /// A whole file, read and parsed.
