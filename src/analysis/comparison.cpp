@@ -65,7 +65,9 @@ Gap gap(const Samples& theory, const Samples& simulation, double scale) {
   for (std::size_t k = 0; k < count; ++k) {
     double largest = 0.0;
     for (std::size_t entry = k * theory.width; entry < (k + 1) * theory.width; ++entry) {
-      largest = std::max(largest, std::abs(simulation.values.at(entry) - reference[entry]));
+      const double difference = std::abs(simulation.values.at(entry) - reference[entry]);
+      // A diverged run must not look close: NaN would pass through std::max unseen.
+      largest = std::isfinite(difference) ? std::max(largest, difference) : std::numeric_limits<double>::infinity();
     }
     result.mean += largest / static_cast<double>(count);
     result.maximum = std::max(result.maximum, largest);

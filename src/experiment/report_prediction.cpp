@@ -44,7 +44,8 @@ std::string dedicated_table(const Json& prediction) {
   const std::size_t tasks = mu.is_array() ? mu.size() : (warm_up.is_array() ? warm_up.size() : 0);
   Table table(
       "Own head of each task: limit <i>μ<sub>i</sub></i> = √<i>d<sub>i</sub></i>/(1 + <i>x<sub>i</sub></i>), "
-      "<i>ω<sub>i</sub></i> = 1/√<i>d<sub>i</sub></i>, and the times at which 5, 50, 95 % of the task's loss are gone",
+      "<i>ω<sub>i</sub></i> = 1/√<i>d<sub>i</sub></i>, and the times at which 5, 50, 95 % of the task's "
+      "loss above its limit are gone",
       {"task", "<i>μ</i>", "<i>ω</i>", "head", "<i>t</i><sub>w</sub>", "<i>t</i><sub>0</sub>", "<i>t</i><sub>e</sub>"});
   const auto entry = [](const Json& list, std::size_t k) {
     return list.is_array() && k < list.size() ? estimate(list[k], nullptr) : missing("fewer heads than tasks");
@@ -53,7 +54,8 @@ std::string dedicated_table(const Json& prediction) {
     const Json times = warm_up.is_array() && i < warm_up.size() ? warm_up[i] : Json(nullptr);
     const std::string head = times.is_object() ? shown(at(times, {"head"})) : missing("no formula for this start");
     table.row({std::to_string(i), entry(mu, i), entry(omega, i), head, estimate(at(times, {"warm_up_end"}), nullptr),
-               estimate(at(times, {"emergence_time"}), nullptr), estimate(at(times, {"emergence_end"}), nullptr)});
+               estimate(at(times, {"emergence_time"}), nullptr),
+               estimate(at(times, {"emergence_end"}), nullptr, times.is_object() ? "damped before" : "")});
   }
   return table.html();
 }

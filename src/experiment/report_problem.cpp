@@ -51,7 +51,8 @@ std::string expectation_table(const Json& expectations) {
   for (const Json& expectation : expectations) {
     const Json& met = at(expectation, {"met"});
     table.row({shown(at(expectation, {"key"})), shown(at(expectation, {"allowed"})),
-               estimate(at(expectation, {"value"}), nullptr, "does not exist"),
+               at(expectation, {"value"}).is_number() ? significant(at(expectation, {"value"}).get<double>(), 3)
+                                                      : missing("does not exist"),
                met.is_boolean() && met.get<bool>() ? "yes" : "<strong>no</strong>"});
   }
   return table.html();

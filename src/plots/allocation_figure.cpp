@@ -138,7 +138,7 @@ void draw_map(Drawing& drawing, const AllocationFigure& figure, const Place& at,
     out << "set label " << literal(shortened(row.label, longest_label)) << " at graph 0, " << above(17.0) << " left\n";
   }
   out << "set label " << literal(heading(figure, at)) << " at graph 0.5, " << above(6.0) << " center"
-      << (headings_fit(figure, width) ? "" : " font ',5.3'") << "\n";
+      << (headings_fit(figure, width) ? "" : " font ',5.8'") << "\n";
   const bool last = at.column + 1 == figure.moments.size();
   if (last && at.row == 0) {
     out << "set colorbox user origin screen " << number((left + width + 12.0) / drawing.size().width_points())

@@ -122,7 +122,7 @@ std::string caption(const LeakageFigure& figure) {
       "Weights that the reduction says are zero, over time t of the flow dθ/dt = −∇ℓ: root sum of squares over heads "
       "and entries in the Φ, Ψ basis of the off-diagonal key-query block (XX, score scale included), the scores that "
       "read keys from responses (YX), the off-diagonal output-value block (U_Y) and the values read from covariates "
-      "(U_X). Mean over seeds; bands: ±2 standard errors of that mean.";
+      "(U_X). Mean over seeds; bands: ±2 standard errors of the logarithm of that mean.";
   if (!figure.diagonal.empty()) text += " Grey: norms of the diagonals, for scale.";
   return text;
 }

@@ -205,7 +205,8 @@ std::string caption(const LossFigure& figure) {
       "dθ/dt = −∇ℓ.";
   if (!figure.theory.empty()) text += " Dark thin lines: theory (reduced flow).";
   if (!figure.simulation.empty()) {
-    text += " Light broad lines: full-parameter simulation, mean over seeds; bands: ±2 standard errors of that mean.";
+    text += " Light broad lines: full-parameter simulation, mean over seeds; bands: ±2 standard errors of that mean";
+    text += axes(figure).logarithmic_loss ? " (of its logarithm)." : ".";
   }
   if (!figure.levels.empty()) text += " Dashed: predicted levels.";
   if (!marks(figure.theory_phases).empty()) {

@@ -106,27 +106,36 @@ void check(const Curve& curve) {
   }
 }
 
+Range band(const Curve& curve, std::size_t k, bool logarithmic) {
+  const double value = curve.values[k];
+  if (curve.standard_error.empty()) return {value, value};
+  const double half = band_standard_errors * curve.standard_error[k];
+  if (!logarithmic) return {value - half, value + half};
+  // standard error of log x: standard error of x, over x
+  return {value * std::exp(-half / value), value * std::exp(half / value)};
+}
+
 std::vector<Drawing::Row> rows(const Curve& curve, std::optional<double> floor, std::size_t most) {
   std::vector<Drawing::Row> result;
   const std::size_t n = curve.times.size();
   const std::size_t stride = n / most + 1;
   for (std::size_t k = 0; k < n; k = (k + stride < n || k + 1 == n) ? k + stride : n - 1) {
-    const double half = curve.standard_error.empty() ? 0.0 : band_standard_errors * curve.standard_error[k];
-    Drawing::Row row{curve.times[k], curve.values[k], curve.values[k] - half, curve.values[k] + half};
-    if (floor) {
-      if (!(row[1] > 0.0)) row = {row[0], NAN, NAN, NAN};
-      row[2] = std::max(row[2], *floor);
+    if (floor && !(curve.values[k] > 0.0)) {
+      result.push_back({curve.times[k], NAN, NAN, NAN});
+      continue;
     }
-    result.push_back(row);
+    const Range around = band(curve, k, floor.has_value());
+    const double low = floor ? std::max(around.low, *floor) : around.low;
+    result.push_back({curve.times[k], curve.values[k], low, around.high});
   }
   return result;
 }
 
 void widen(std::optional<Range>& range, const Curve& curve, bool positive) {
   for (std::size_t k = 0; k < curve.values.size(); ++k) {
-    const double half = curve.standard_error.empty() ? 0.0 : band_standard_errors * curve.standard_error[k];
-    const double below = positive ? curve.values[k] : curve.values[k] - half;
-    for (const double value : {curve.values[k], below, curve.values[k] + half}) {
+    if (positive && !(curve.values[k] > 0.0)) continue;
+    const Range around = band(curve, k, positive);
+    for (const double value : {curve.values[k], around.low, around.high}) {
       if (!std::isfinite(value) || (positive && !(value > 0.0))) continue;
       range = range ? Range{std::min(range->low, value), std::max(range->high, value)} : Range{value, value};
     }

@@ -74,8 +74,9 @@ void write_axis_name(Drawing& drawing, const Panel& panel, const std::string& na
                                              std::size_t most = 600);
 /// Throws std::invalid_argument when the arrays of a curve differ in length.
 void check(const Curve& curve);
-/// Smallest and largest finite value with its band; positive: of the positive values only, the lower band left out (it
-/// may reach zero).
+/// Ends of the band at sample k; on a logarithmic axis that of the logarithm, which stays positive.
+[[nodiscard]] Range band(const Curve& curve, std::size_t k, bool logarithmic);
+/// Smallest and largest finite value with its band; positive: of the positive values only, for a logarithmic axis.
 void widen(std::optional<Range>& range, const Curve& curve, bool positive);
 
 /// Places spread evenly along the time axis where member `member` of `members` carries its marks, so that lines that

@@ -127,10 +127,14 @@ void add_allocation(const Mean& mu, const Mean& omega, std::size_t heads, Json& 
 
 void add_leakage(const DynamicsResult& result, Json& json) {
   Json leakage;
+  Json error;
   for (const char* part : {"key_query", "cross", "output_value", "value_x"}) {
-    leakage[part] = scalar(final_mean(result, std::string("leakage_") + part).value);
+    const Mean mean = final_mean(result, std::string("leakage_") + part);
+    leakage[part] = scalar(mean.value);
+    error[part] = scalar(mean.standard_error);
   }
   json["leakage"] = std::move(leakage);
+  json["leakage_standard_error"] = std::move(error);
 }
 
 double final_time(const DynamicsResult& result) {

@@ -114,6 +114,15 @@ BOOST_AUTO_TEST_CASE(times_beyond_the_theory_are_left_out) {
   BOOST_TEST(std::abs(difference.mean[5] + 0.002) < rounding);
 }
 
+BOOST_AUTO_TEST_CASE(a_diverged_simulation_is_infinitely_far) {
+  const DynamicsResult theory = result({straight(grid(8, 8.0), 0.0)});
+  Trajectory diverged = straight(grid(8, 8.0), 0.0);
+  diverged.observables[0].values[7] = std::nan("");
+  const iclflow::Comparison gaps = iclflow::compare(theory, result({diverged}), 2.0);
+  BOOST_TEST(std::isinf(gaps.loss_gap.value));
+  BOOST_TEST(gaps.mu_gap.value < rounding);
+}
+
 BOOST_AUTO_TEST_CASE(interpolation_error_is_that_of_the_cubic) {
   // theory exp(-t) on a grid of 0.1 against the same curve at other times: error at most h^2 max|slope error| / 4; the
   // harmonic slope errs by about h^2 |f'''| / 3 + h^2 f''^2 / (4 f'), so 7/12 h^2 at the start, and h / 4 of
