@@ -74,6 +74,11 @@ std::string prediction_section(const Json& summary) {
   std::string text = "<h2>Prediction</h2>\n<p>Closed forms of the large-context closure.";
   const Json& ratio = at(prediction, {"single_to_dedicated"});
   if (ratio.is_number()) text += " Ratio of the coefficients <i>κ</i>, single head to dedicated: " + shown(ratio) + ".";
+  const Json& rate = at(prediction, {"largest_learning_rate"});
+  if (rate.is_number()) {
+    text += " At the dedicated limit SGD settles only with a learning rate below " + shown(rate) +
+            " (keys that read responses); the overshoot before it needs less.";
+  }
   return text + "</p>\n" + table.html() + dedicated_table(prediction);
 }
 
