@@ -5,6 +5,8 @@
 #include <string>
 
 #include "iclflow/experiment/experiment.hpp"
+#include "iclflow/experiment/run_folder.hpp"
+#include "iclflow/trajectory/trajectory.hpp"
 
 namespace iclflow::cli {
 
@@ -24,6 +26,9 @@ void add_planned(CLI::App& app, Action& action);
 
 /// Every system the program knows; the first is the default.
 [[nodiscard]] Systems systems();
+
+/// The run's trajectory.nc. Throws InputError when it is missing or damaged.
+[[nodiscard]] std::vector<DynamicsResult> read_trajectory(const RunFolder& folder);
 
 /// Without line breaks and other control characters, so that a message stays one line whatever a file is called.
 [[nodiscard]] std::string one_line(std::string text);

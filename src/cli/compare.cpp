@@ -9,8 +9,6 @@
 
 #include "commands.hpp"
 #include "iclflow/analysis/comparison.hpp"
-#include "iclflow/experiment/run_folder.hpp"
-#include "iclflow/trajectory/netcdf.hpp"
 
 namespace iclflow::cli {
 
@@ -18,11 +16,7 @@ namespace {
 
 using Results = std::vector<DynamicsResult>;
 
-Results read_run(const std::string& path) {
-  const RunFolder folder = RunFolder::open(path);
-  static_cast<void>(read_text(folder.trajectory_file()));  // says so when it is missing
-  return read_netcdf(folder.trajectory_file());
-}
+Results read_run(const std::string& path) { return read_trajectory(RunFolder::open(path)); }
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {

@@ -1,3 +1,7 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
 #include <exception>
 #include <iostream>
@@ -26,7 +30,8 @@ int parse(CLI::App& app, int argc, char** argv) {
     return cli::done;
   } catch (const CLI::Success& asked) {  // --help, --version
     app.exit(asked);
-    return -1;
+    std::cout.flush();
+    return std::cout.good() ? -1 : complain("standard output cannot be written", cli::failed);
   } catch (const CLI::ParseError& error) {
     if (argc > 1 && app.get_subcommands().empty()) {
       return complain(
@@ -51,9 +56,18 @@ int act(const cli::Action& action) {
   }
 }
 
+/// A closed stream's number would go to the next file that is opened, and what is meant for the stream into that file.
+/// Writing to what this puts in its place fails, as writing to a closed stream should.
+void fill_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF) static_cast<void>(::open("/dev/null", O_RDONLY));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  fill_closed_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error to report, not a death
   CLI::App app{"How attention learns in context: theory and simulation on one clock", "iclflow"};
   app.set_version_flag("--version", "iclflow " + std::string(version()));

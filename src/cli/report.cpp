@@ -3,7 +3,6 @@
 
 #include "commands.hpp"
 #include "iclflow/experiment/figures.hpp"
-#include "iclflow/trajectory/netcdf.hpp"
 
 namespace iclflow::cli {
 
@@ -13,8 +12,7 @@ int report(const std::string& path) {
   const RunFolder folder = RunFolder::open(path);
   const Experiment experiment = read_experiment(folder.experiment_file(), systems());
   const auto summary = folder.summary();
-  static_cast<void>(read_text(folder.trajectory_file()));  // says so when it is missing
-  const auto problems = write_figures_and_report(experiment, folder, read_netcdf(folder.trajectory_file()), summary);
+  const auto problems = write_figures_and_report(experiment, folder, read_trajectory(folder), summary);
   for (const std::string& problem : problems) std::cerr << "iclflow: " << one_line(problem) << '\n';
   std::cout << folder.report_file().string() << '\n';
   return problems.empty() ? done : failed;

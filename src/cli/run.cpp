@@ -35,8 +35,7 @@ std::string with_error(const Json& entry, const std::string& key) {
 }
 
 /// The short version of summary.json for a reader.
-void print_summary(const RunFolder& folder) {
-  const Json summary = folder.summary();
+void print_summary(const Json& summary) {
   for (const Json& dynamics : summary.value("dynamics", Json::array())) {
     std::cout << fmt::format("{}: final loss {} at t = {}", dynamics.at("name").get<std::string>(),
                              with_error(dynamics, "final_loss"), dynamics.at("final_time").dump());
@@ -52,7 +51,6 @@ void print_summary(const RunFolder& folder) {
                                std::string_view(gap) == "omega_gap" ? "\n" : ",");
     }
   }
-  std::cout << folder.path().string() << '\n';
 }
 
 Watch watch_with(const std::shared_ptr<ProgressBar>& bar, bool quiet) {
@@ -77,19 +75,28 @@ int exit_code(RunStatus status) {
   return status == RunStatus::completed ? done : failed;
 }
 
-int run_whole_again(const RunFolder& folder, bool quiet) {
-  if (!quiet) {
-    std::cerr << "nothing is left to run\n";
-    print_summary(folder);
-  }
-  const Json summary = folder.summary();
+bool expectations_met(const Json& summary) {
   const Json expectations = summary.value("expect", Json::array());
-  const bool met =
-      std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e.value("met", false); });
-  return met ? done : failed;
+  return std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e.value("met", false); });
+}
+
+/// Prints the run's summary (unless quiet) and whether its expectations are met.
+bool conclude(const RunFolder& folder, bool quiet) {
+  const Json summary = folder.summary();
+  try {
+    if (!quiet) {
+      print_summary(summary);
+      std::cout << folder.path().string() << '\n';
+    }
+    return expectations_met(summary);
+  } catch (const nlohmann::json::exception&) {
+    throw InputError(fmt::format("{}: is not the summary of a run; allowed: the file as `run` wrote it",
+                                 folder.summary_file().string()));
+  }
 }
 
 int run_file(const Arguments& arguments) {
+  catch_interruptions();
   const Experiment experiment = read_experiment(arguments.file, systems());
   if (experiment.study->dynamics().empty()) {
     throw InputError(arguments.file + ":1: key 'dynamics': is missing; allowed: at least one [[dynamics]] table");
@@ -97,14 +104,17 @@ int run_file(const Arguments& arguments) {
   const std::filesystem::path out = arguments.out.empty()
                                         ? std::filesystem::path("runs") / std::filesystem::path(arguments.file).stem()
                                         : std::filesystem::path(arguments.out);
-  catch_interruptions();
   const RunFolder folder = RunFolder::create(out, experiment, arguments.resume);
-  if (folder.whole()) return run_whole_again(folder, arguments.quiet);
+  if (folder.whole()) {
+    if (!arguments.quiet) std::cerr << "nothing is left to run\n";
+    return conclude(folder, arguments.quiet) ? done : failed;
+  }
   const auto bar = std::make_shared<ProgressBar>(!arguments.quiet);
   const RunStatus status =
       run(experiment, folder, {arguments.threads, arguments.checkpoint_seconds}, watch_with(bar, arguments.quiet));
   bar->clear();
-  if (!arguments.quiet) print_summary(folder);
+  std::error_code missing;
+  if (!arguments.quiet && std::filesystem::exists(folder.summary_file(), missing)) conclude(folder, false);
   return exit_code(status);
 }
 
@@ -113,12 +123,14 @@ int run_file(const Arguments& arguments) {
 void add_run(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("run", "run an experiment into a folder of its own");
   auto arguments = std::make_shared<Arguments>();
+  const auto named = [](const std::string& path) { return std::string(path.empty() ? "the name is empty" : ""); };
   command->add_option("FILE", arguments->file, "experiment (TOML)")->required();
-  command->add_option("--out", arguments->out, "run folder; default runs/<stem of FILE>");
+  command->add_option("--out", arguments->out, "run folder; default runs/<stem of FILE>")->check(named);
   command->add_option("--threads", arguments->threads, "threads; never changes a result")->check(CLI::Range(1, 1024));
   command
       ->add_option("--checkpoint-seconds", arguments->checkpoint_seconds, "least time between checkpoints; default 10")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(CLI::Range(0.0, 1e9))
+      ->check([](const std::string& text) { return std::string(text.find("nan") == 0 ? "not a number" : ""); });
   command->add_flag("--resume", arguments->resume, "go on with an interrupted or killed run");
   command->add_flag("--quiet", arguments->quiet, "say nothing but what went wrong");
   command->callback([&action, arguments] { action = [arguments] { return run_file(*arguments); }; });

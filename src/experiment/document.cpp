@@ -1,11 +1,16 @@
 #include "iclflow/experiment/document.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
 #include <system_error>
+
+#include "key_depth.hpp"
 
 namespace iclflow {
 
@@ -77,28 +82,45 @@ std::string on_one_line(std::string_view text) {
   return line;
 }
 
+struct Descriptor {
+  explicit Descriptor(int opened) : number(opened) {}
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number;
+};
+
 }  // namespace
 
 std::string read_text(const std::filesystem::path& file) {
   const std::string name = file.string();
-  std::error_code error;
-  const auto status = std::filesystem::status(file, error);
-  if (!std::filesystem::exists(status)) throw InputError(name + ": no such file; allowed: a readable file");
-  if (std::filesystem::is_directory(status)) {
-    throw InputError(name + ": is a directory; allowed: a readable file");
-  }
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw InputError(name + ": cannot be opened for reading; allowed: a readable file");
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(name + ": " + what + "; allowed: a readable file");
+  };
+  // Without waiting: opening a named pipe that nobody writes to would never return.
+  const Descriptor input(::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (input.number < 0 && errno == ENOENT) refuse("no such file");
+  if (input.number < 0) refuse("cannot be opened for reading: " + std::generic_category().message(errno));
+  struct stat status = {};
+  if (::fstat(input.number, &status) != 0) refuse("cannot be read");
+  if (S_ISDIR(status.st_mode)) refuse("is a directory");
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) refuse("is a device");
+  ::fcntl(input.number, F_SETFL, 0);  // a pipe with a writer is waited for
   std::string text;
-  char buffer[1U << 16U];
-  while (stream.read(buffer, sizeof buffer) || stream.gcount() > 0) {
-    text.append(buffer, static_cast<std::size_t>(stream.gcount()));
+  std::vector<char> buffer(1U << 16U);
+  while (true) {
+    const ::ssize_t count = ::read(input.number, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) refuse("cannot be read: " + std::generic_category().message(errno));
+    if (count == 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
     if (text.size() > largest_input_bytes) {
       throw InputError(
           fmt::format("{}: is larger than {} MB; allowed: a smaller file", name, largest_input_bytes >> 20U));
     }
   }
-  if (stream.bad()) throw InputError(name + ": cannot be read; allowed: a readable file");
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw InputError(name + ": is empty");
   return text;
 }
@@ -110,6 +132,10 @@ Document parse_document(std::string_view text, std::string file) {
   if (zero != std::string_view::npos) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n');
     throw InputError(fmt::format("{}:{}: holds a zero byte, so it is not text; allowed: TOML in UTF-8", file, line));
+  }
+  if (const int line = line_of_deep_key(text); line > 0) {
+    throw InputError(fmt::format("{}:{}: holds a key of more than {} dots; allowed: keys of at most one dot", file,
+                                 line, largest_key_dots));
   }
   try {
     const toml::table table = toml::parse(text, std::string_view(file));

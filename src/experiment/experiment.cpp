@@ -23,6 +23,13 @@ const System& find_system(const Section& root, const Systems& systems) {
   return **std::find_if(systems.begin(), systems.end(), [&](const auto& system) { return system->name() == name; });
 }
 
+/// A file's name need not be UTF-8, a title must: what is not becomes U+FFFD.
+std::string title_of(const std::string& file) {
+  using Json = nlohmann::json;
+  const Json stem = std::filesystem::path(file).stem().string();
+  return Json::parse(stem.dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
 void check_names(const Section& root, const Study& study) {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
   const std::string allowed = "one to 64 of the characters A-Z a-z 0-9 _ -, different for each dynamics";
@@ -34,6 +41,15 @@ void check_names(const Section& root, const Study& study) {
       sections.at(k).fail("name", fmt::format("impossible value ({})", TomlText::quoted(name.substr(0, 64))), allowed);
     }
     if (!seen.insert(name).second) sections.at(k).fail("name", fmt::format("used twice (\"{}\")", name), allowed);
+  }
+  for (std::size_t k = 0; k < study.dynamics().size(); ++k) {
+    const std::string& name = study.dynamics()[k].name;
+    // trajectory.nc calls its variables NAME_time, NAME_event_time, NAME_sample_time
+    for (const std::string_view part : {"_event", "_sample"}) {
+      if (!name.ends_with(part) || seen.count(name.substr(0, name.size() - part.size())) == 0) continue;
+      sections.at(k).fail("name", fmt::format("impossible beside another dynamics of the name without {}", part),
+                          allowed);
+    }
   }
 }
 
@@ -148,7 +164,7 @@ std::string Experiment::resolved() const {
 Experiment make_experiment(const Document& document, const Systems& systems) {
   const Section root(document);
   Experiment experiment;
-  experiment.title = root.text("title", std::filesystem::path(document.file).stem().string());
+  experiment.title = root.text("title", title_of(document.file));
   const System& system = find_system(root, systems);
   experiment.system = system.name();
   root.refuse_planned("sweep");

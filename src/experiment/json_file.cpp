@@ -53,8 +53,13 @@ json parse_json(std::string_view text, const std::string& file) {
     const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
     throw InputError(
         fmt::format("{}:{}: not valid JSON: {}", file, 1 + std::count(text.begin(), end, '\n'), reason(error)));
-  } catch (const json::exception& error) {
-    throw InputError(fmt::format("{}: not valid JSON: {}", file, reason(error)));
+  } catch (const json::exception& error) {  // a number beyond double precision; the message holds it in quotes
+    const std::string why = reason(error);
+    const auto quote = std::min(why.find('\''), why.size() - 1);
+    const auto at = text.find(std::string_view(why).substr(quote + 1, why.rfind('\'') - quote - 1));
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(at, text.size()));
+    throw InputError(fmt::format("{}:{}: not valid JSON: {}; allowed: finite numbers", file,
+                                 1 + std::count(text.begin(), end, '\n'), why));
   }
 }
 

@@ -151,15 +151,19 @@ std::string render_report(const Report& report) {
 void write_report(const std::filesystem::path& file, const Report& report) {
   std::filesystem::path temporary = file;
   temporary += ".part";
+  bool written = false;
   {
     std::ofstream out(temporary, std::ios::binary);
     out << render_report(report);
     out.close();
-    if (!out) throw std::runtime_error("cannot write '" + file.string() + "'");
+    written = static_cast<bool>(out);
   }
   std::error_code error;
-  std::filesystem::rename(temporary, file, error);
-  if (error) throw std::runtime_error("cannot write '" + file.string() + "': " + error.message());
+  if (written) std::filesystem::rename(temporary, file, error);
+  if (written && !error) return;
+  std::error_code ignored;
+  std::filesystem::remove(temporary, ignored);
+  throw std::runtime_error("cannot write '" + file.string() + "'" + (error ? ": " + error.message() : ""));
 }
 
 }  // namespace iclflow

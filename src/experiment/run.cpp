@@ -32,7 +32,8 @@ class Run {
         print_(fingerprint(experiment.resolved())) {}
 
   RunStatus go() {
-    std::filesystem::create_directories(folder_.path() / "checkpoints");
+    std::error_code error;  // what cannot be made shows when the first checkpoint is written
+    std::filesystem::create_directories(folder_.path() / "checkpoints", error);
     log_.information(fmt::format("iclflow {}: \"{}\", {} threads", version(), experiment_.title, options_.threads));
     const std::size_t count = experiment_.study->dynamics().size();
     for (std::size_t k = 0; k < count && stopped_ == Status::completed; ++k) evolve_dynamics(k);
@@ -92,6 +93,15 @@ class Run {
     }
   }
 
+  /// A checkpoint that cannot be written costs time if the run is stopped, not the run.
+  void save(const std::filesystem::path& file, const SavedMember& member) {
+    try {
+      save_member(file, print_, member);
+    } catch (const std::runtime_error& error) {
+      if (!std::exchange(unsaved_, true)) complain(fmt::format("{}; the run goes on without", error.what()));
+    }
+  }
+
   SavedMember advance(std::size_t k, std::size_t member, const std::filesystem::path& file,
                       std::optional<SavedMember> saved, std::string& failure) {
     const DynamicsPart& part = experiment_.study->dynamics()[k];
@@ -113,7 +123,7 @@ class Run {
     control.checkpoint = [&](const Checkpoint& checkpoint) {
       if (seconds_since(last_save) < options_.checkpoint_seconds) return;
       last_save = Clock::now();
-      save_member(file, print_, {false, checkpoint, spent + seconds_since(start)});
+      save(file, {false, checkpoint, spent + seconds_since(start)});
     };
     if (saved) control.resume = std::move(saved->checkpoint);
     Outcome outcome =
@@ -126,29 +136,47 @@ class Run {
       failure = outcome.message;
       complain(fmt::format("{}: {}", part.name, outcome.message));
     } else {
-      save_member(file, print_, now);
+      save(file, now);
     }
     return now;
   }
 
   RunStatus finish() {
-    const auto summary = make_summary(experiment_, results_);
-    write_netcdf(
-        folder_.trajectory_file(), results_,
-        {{"title", experiment_.title}, {"version", std::string(version())}, {"experiment", experiment_.resolved()}});
-    write_whole(folder_.summary_file(), summary.dump(2) + "\n");
-    try {
-      for (const std::string& text : write_figures_and_report(experiment_, folder_, results_, summary)) complain(text);
-    } catch (const std::runtime_error& error) {
-      complain(error.what());
-    }
+    const bool kept = keep("trajectory.nc", [this] {
+      write_netcdf(
+          folder_.trajectory_file(), results_,
+          {{"title", experiment_.title}, {"version", std::string(version())}, {"experiment", experiment_.resolved()}});
+    });
+    nlohmann::ordered_json summary;
+    const bool told = keep("summary.json", [&] {
+      summary = make_summary(experiment_, results_);
+      write_whole(folder_.summary_file(), summary.dump(2) + "\n");
+    });
+    const bool shown =
+        told && keep("report.html", [&] {
+          for (const std::string& text : write_figures_and_report(experiment_, folder_, results_, summary))
+            complain(text);
+        });
     if (stopped_ == Status::interrupted) {
-      complain("interrupted; everything so far is kept, --resume goes on");
+      complain(kept && told ? "interrupted; everything so far is kept, --resume goes on" : "interrupted");
       return RunStatus::interrupted;
     }
-    if (stopped_ == Status::failed) return RunStatus::failed;
+    if (stopped_ == Status::failed || !kept || !told) return RunStatus::failed;
     folder_.remove_checkpoints();
-    return report_expectations(summary);
+    const RunStatus status = report_expectations(summary);
+    return shown ? status : RunStatus::failed;
+  }
+
+  /// Writes one file; one that cannot be written does not take the others with it.
+  template <typename Write>
+  bool keep(const std::string& name, Write write) {
+    try {
+      write();
+      return true;
+    } catch (const std::exception& error) {
+      complain(fmt::format("{} is missing: {}", name, error.what()));
+      return false;
+    }
   }
 
   RunStatus report_expectations(const nlohmann::ordered_json& summary) {
@@ -170,6 +198,7 @@ class Run {
   std::uint64_t print_;
   std::vector<DynamicsResult> results_;
   Status stopped_ = Status::completed;
+  bool unsaved_ = false;  ///< some checkpoint could not be written
 };
 
 }  // namespace

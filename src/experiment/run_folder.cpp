@@ -1,9 +1,13 @@
 #include "iclflow/experiment/run_folder.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
@@ -23,8 +27,7 @@ namespace {
 
 void make(const fs::path& path, const Experiment& experiment) {
   std::error_code error;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
-  if (!error && !fs::exists(path)) fs::create_directory(path, error);
+  fs::create_directories(path, error);
   if (error) cannot_make(path, error.message());
   try {
     for (const Attachment& attachment : experiment.study->attachments()) {
@@ -32,6 +35,7 @@ void make(const fs::path& path, const Experiment& experiment) {
     }
     write_whole(path / "experiment.toml", experiment.resolved());
   } catch (const std::runtime_error& failure) {
+    fs::remove(path, error);  // only if nothing is in it
     cannot_make(path, failure.what());
   }
 }
@@ -69,19 +73,36 @@ RunFolder RunFolder::create(const fs::path& path, const Experiment& experiment, 
   RunFolder folder(path.has_filename() ? path : path.parent_path());
   std::error_code error;
   const bool exists = fs::exists(folder.path_, error);
+  if (!exists && error) cannot_make(folder.path_, error.message());
   if (exists && !resume) {
     throw InputError(fmt::format("{}: exists already; allowed: --resume, or --out naming a new folder", path.string()));
   }
   const bool begun = exists && fs::exists(folder.experiment_file(), error);
   if (begun) {
     check_same(folder, experiment);
-  } else if (exists && !(fs::is_directory(folder.path_) && fs::is_empty(folder.path_))) {
+  } else if (exists && !(fs::is_directory(folder.path_, error) && fs::is_empty(folder.path_, error))) {
     throw InputError(
         fmt::format("{}: is not a run folder; allowed: --out naming a run folder or a new one", path.string()));
   } else {
     make(folder.path_, experiment);
   }
+  folder.lock();
   return folder;
+}
+
+void RunFolder::lock() {
+  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;  // where a folder cannot be locked, the user has to take care
+  lock_ = std::shared_ptr<const int>(new int(descriptor), [](const int* number) {
+    ::close(*number);
+    delete number;
+  });
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw InputError(
+        fmt::format("{}: another process is running into it; allowed: --resume when that has ended, "
+                    "or --out naming a new folder",
+                    path_.string()));
+  }
 }
 
 RunFolder RunFolder::open(const fs::path& path) {
@@ -106,9 +127,10 @@ nlohmann::ordered_json RunFolder::summary() const {
 
 bool RunFolder::whole() const {
   std::error_code error;
-  if (!fs::exists(summary_file(), error)) return false;
+  if (!fs::exists(summary_file(), error) || !fs::exists(trajectory_file(), error)) return false;
   const auto json = summary();
-  return json.is_object() && json.value("status", "") == "completed";
+  const auto status = json.is_object() ? json.find("status") : json.end();
+  return status != json.end() && *status == "completed";
 }
 
 void RunFolder::remove_checkpoints() const {
@@ -124,6 +146,7 @@ RunLog::RunLog(const fs::path& file)
     : sink_(std::make_unique<Sink>(
           Sink{spdlog::logger("run", std::make_shared<spdlog::sinks::basic_file_sink_st>(file.string()))})) {
   sink_->logger.set_pattern("%Y-%m-%d %H:%M:%S %l %v");
+  sink_->logger.set_error_handler([](const std::string& /*text*/) {});  // a full disk is told once, by the run
   sink_->logger.flush_on(spdlog::level::info);
 }
 

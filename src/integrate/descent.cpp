@@ -152,9 +152,9 @@ class Descent {
   bool fail(Eigen::Index bad) {
     outcome_.status = Status::failed;
     outcome_.message = fmt::format(
-        "descent stopped at step {} (t = {:.10g}, learning rate {:.3g}): entry {} of the weights becomes {} "
-        "(last finite loss {})",
-        step_, time(), learning_rate_, bad, next_[bad], last_finite_loss(system_, theta_, outcome_.trajectory));
+        "descent stopped at step {} (t = {:.10g}, learning rate {:.3g}): the next step is not finite "
+        "(component {}, last finite loss {}); a smaller learning_rate may help",
+        step_, time(), learning_rate_, system_.component(bad), last_finite_loss(system_, theta_, outcome_.trajectory));
     return false;
   }
 

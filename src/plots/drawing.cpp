@@ -130,24 +130,30 @@ std::string explain(const Ending& ending) {
   return "gnuplot says: " + ending.message;
 }
 
-bool whole(const fs::path& file) {
-  std::error_code error;
-  const auto size = fs::file_size(file, error);
-  return !error && size > 0;
+// Whether a file is there and begins as its format does.
+bool whole(const fs::path& file, std::string_view format) {
+  const std::string_view mark = format == "svg" ? "<?xml" : format == "pdf" ? "%PDF-" : "\x89PNG";
+  std::ifstream in(file, std::ios::binary);
+  std::string begin(mark.size(), '\0');
+  return in.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == mark;
 }
 
-// A reader without DejaVu gets the font of the same widths rather than a serif default.
-void name_fallback_fonts(const fs::path& svg) {
+void replace_all(std::string& text, std::string_view given, std::string_view wanted) {
+  for (std::size_t at = text.find(given); at != std::string::npos; at = text.find(given, at + wanted.size())) {
+    text.replace(at, given.size(), wanted);
+  }
+}
+
+// A reader without DejaVu gets the font of the same widths rather than a serif default, and ]]> in a title, which
+// gnuplot leaves as it is, becomes XML.
+void mend_svg(const fs::path& svg) {
   std::string text;
   {
     std::ifstream in(svg, std::ios::binary);
     text.assign(std::istreambuf_iterator<char>(in), {});
   }
-  const std::string given = "font-family=\"DejaVu Sans\"";
-  const std::string wanted = "font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\"";
-  for (std::size_t at = text.find(given); at != std::string::npos; at = text.find(given, at + wanted.size())) {
-    text.replace(at, given.size(), wanted);
-  }
+  replace_all(text, "font-family=\"DejaVu Sans\"", "font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\"");
+  replace_all(text, "]]>", "]]&gt;");
   std::ofstream(svg, std::ios::binary) << text;
 }
 
@@ -220,12 +226,12 @@ void Drawing::finish(const FigureFile& target) const {
       read_ending(workshop.folder(), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (ending.status != 0) throw failure(target, explain(ending));
   for (const std::string_view format : formats) {
-    if (!whole(workshop.folder() / ("figure." + std::string(format)))) {
-      throw failure(target, "gnuplot left no " + std::string(format) +
+    if (!whole(workshop.folder() / ("figure." + std::string(format)), format)) {
+      throw failure(target, "gnuplot left no valid " + std::string(format) +
                                 (ending.message.empty() ? std::string() : " and says: " + ending.message));
     }
   }
-  name_fallback_fonts(workshop.folder() / "figure.svg");
+  mend_svg(workshop.folder() / "figure.svg");
   for (const std::string_view format : formats) {
     std::error_code error;
     fs::rename(workshop.folder() / ("figure." + std::string(format)),

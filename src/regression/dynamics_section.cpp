@@ -42,6 +42,13 @@ StepperOptions read_stepper(const Section& section, double final_time, bool jaco
   }
   options.maximum_steps = static_cast<std::uint64_t>(
       section.integer("maximum_steps", 1, largest_seed, static_cast<std::int64_t>(options.maximum_steps)));
+  if (!stepper_named(options.stepper).adaptive &&
+      final_time / options.step > static_cast<double>(options.maximum_steps)) {
+    section.fail("step",
+                 fmt::format("impossible value ({}): more than maximum_steps ({}) to time.final", options.step,
+                             options.maximum_steps),
+                 "a longer step, or more maximum_steps");
+  }
   options.maximum_rejections = static_cast<std::uint64_t>(
       section.integer("maximum_rejections", 1, largest_seed, static_cast<std::int64_t>(options.maximum_rejections)));
   return options;

@@ -78,11 +78,24 @@ std::vector<Matrix> stack(const Json& document, const std::string& key, Eigen::I
   return result;
 }
 
+/// A key as part of a JSON pointer (~ and / written as ~0 and ~1) that is shown: short, without control characters.
+std::string pointer_token(const std::string& key) {
+  std::string token;
+  for (const char c : key.substr(0, 60)) {
+    if (c == '~' || c == '/') {
+      token += c == '~' ? "~0" : "~1";
+    } else {
+      token += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return key.size() > 60 ? token + "..." : token;
+}
+
 void only_known(const Json& document, const std::vector<std::string_view>& known) {
   for (const auto& [key, value] : document.items()) {
     bool allowed = false;
     for (const std::string_view name : known) allowed = allowed || name == key;
-    if (!allowed) fail("/" + key, fmt::format("unknown key; allowed: {}", fmt::join(known, ", ")));
+    if (!allowed) fail("/" + pointer_token(key), fmt::format("unknown key; allowed: {}", fmt::join(known, ", ")));
   }
 }
 

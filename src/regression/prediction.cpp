@@ -113,8 +113,11 @@ Json prediction_json(const Problem& problem, const InitialState& start) {
 }
 
 std::string prediction_text(const Problem& problem, const InitialState& start) {
-  std::string text = fmt::format("{} heads, {} tasks of dimensions {}, L = {}\n", problem.heads, problem.tasks(),
-                                 fmt::join(problem.task_dimensions, ", "), problem.context_length);
+  const auto plural = [](int count) { return count == 1 ? "" : "s"; };
+  std::string text =
+      fmt::format("{} head{}, {} task{} of dimension{} {}, L = {}\n", problem.heads, plural(problem.heads),
+                  problem.tasks(), plural(problem.tasks()), plural(problem.tasks()),
+                  fmt::join(problem.task_dimensions, ", "), problem.context_length);
   text += "losses: half the squared error, noise-free target, summed over tasks; times: d theta/dt = -grad loss;\n";
   text += "closure: large-context\n\n";
   text += limits_text(problem) + "\n" + baselines_text(problem) + "\n" + warm_up_text(problem, start);

@@ -68,6 +68,24 @@ void read_scales(const Section& section, Problem& problem) {
   }
 }
 
+/// Far outside of this range squares of powers overflow; no problem of interest comes near.
+void check_powers(const Section& section, const Problem& problem) {
+  constexpr double largest = 1e60;
+  for (int i = 0; i < problem.tasks(); ++i) {
+    const double power = problem.signal_power(i);
+    if (!(power >= 1.0 / largest && power <= largest)) {
+      section.fail("signal_variance", fmt::format("impossible value: task {} has the signal power {:.3g}", i, power),
+                   fmt::format("numbers that give powers from {} to {}", 1.0 / largest, largest));
+    }
+    if (!(problem.noise_factor(i) <= largest)) {
+      section.fail("noise_variance",
+                   fmt::format("impossible value ({}): {:.3g} times the signal power of task {}",
+                               problem.noise_variance, problem.noise_factor(i), i),
+                   fmt::format("at most {} times the signal power of each task", largest));
+    }
+  }
+}
+
 }  // namespace
 
 Problem read_problem(const Section& section) {
@@ -81,6 +99,7 @@ Problem read_problem(const Section& section) {
   } catch (const std::invalid_argument& error) {
     section.fail("task_dimensions", error.what());
   }
+  check_powers(section, problem);
   return problem;
 }
 

@@ -21,6 +21,25 @@ bool logarithmic(const Section& root) {
   return time && time->kind("spacing") == Value::Kind::text && time->text("spacing") == "log";
 }
 
+/// All weights and contexts of a simulation are held in memory: sizes that no machine holds are refused before anything
+/// is allocated. Spectral flows need next to nothing.
+void check_memory(const Section& section, const Problem& problem) {
+  constexpr double largest_weights = 6.0e8;   // 5 GB: 32 partial gradients and a few copies of the weights
+  constexpr double largest_contexts = 2.5e8;  // 2 GB a thread: tokens, scores and their slopes
+  const double embedding = problem.embedding();
+  const double weights = 40.0 * problem.heads * embedding * embedding;
+  const double contexts = 2.0 * (embedding + 2.0 * problem.heads) * problem.context_length;
+  if (weights > largest_weights) {
+    section.fail("kind", fmt::format("too large a simulation: heads (d_x + d_y)^2 = {:.3g}", weights / 40.0),
+                 fmt::format("at most {:.3g}, by fewer heads or smaller task_dimensions", largest_weights / 40.0));
+  }
+  if (contexts > largest_contexts) {
+    section.fail(
+        "kind", fmt::format("too large a simulation: context_length (d_x + d_y + 2 heads) = {:.3g}", 0.5 * contexts),
+        fmt::format("at most {:.3g}, by a shorter context or smaller task_dimensions", 0.5 * largest_contexts));
+  }
+}
+
 std::string describe_stepper(const StepperInfo& info) {
   return fmt::format("order {}, {}{}; {}", info.order, info.adaptive ? "adaptive" : "fixed step",
                      info.implicit ? ", implicit" : "", info.citation);
@@ -38,8 +57,10 @@ class Regression final : public System {
     const auto initial = root.find_section("initial");
     Start start = initial ? Start(problem, *initial) : Start(problem);
     std::vector<RegressionDynamics> dynamics;
-    for (const Section& section : root.sections("dynamics"))
+    for (const Section& section : root.sections("dynamics")) {
       dynamics.push_back(read_dynamics(section, final_time(root)));
+      if (dynamics.back().kind != "spectral-flow") check_memory(section, problem);
+    }
     return std::make_unique<RegressionStudy>(std::move(problem), std::move(start), std::move(dynamics),
                                              logarithmic(root));
   }

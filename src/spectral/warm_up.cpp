@@ -153,7 +153,8 @@ std::optional<double> find_level(const OneTask& task, const Curve& curve, double
     const CurvePoint next = curve(u + stride);
     if (!next.valid) return std::nullopt;
     if (task.loss_at(next) <= level) {
-      if (excess(u) <= 0.0) return u;
+      if (!(excess(u) > 0.0)) return u;
+      if (!std::isfinite(excess(u)) || !std::isfinite(excess(u + stride))) return std::nullopt;
       std::uintmax_t iterations = 100;
       const auto bracket = boost::math::tools::toms748_solve(excess, u, u + stride,
                                                              boost::math::tools::eps_tolerance<double>(40), iterations);

@@ -1,12 +1,17 @@
 #include "iclflow/trajectory/netcdf.hpp"
 
 #include <fmt/format.h>
+#include <netcdf.h>
+#include <netcdf_mem.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <netcdf>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +21,7 @@ namespace {
 
 using netCDF::NcDim;
 using netCDF::NcFile;
+using netCDF::NcGroup;
 using netCDF::NcVar;
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 
@@ -30,7 +36,7 @@ const Trajectory& longest_member(const DynamicsResult& result) {
                            [](const auto& a, const auto& b) { return a.samples() < b.samples(); });
 }
 
-NcVar add_doubles(NcFile& file, const std::string& name, const std::vector<NcDim>& dimensions) {
+NcVar add_doubles(NcGroup& file, const std::string& name, const std::vector<NcDim>& dimensions) {
   NcVar variable = file.addVar(name, netCDF::ncDouble, dimensions);
   variable.setFill(true, missing);
   return variable;
@@ -58,7 +64,8 @@ std::vector<double> padded(const DynamicsResult& result, std::size_t width, Rows
 /// Writes one result; `shared` holds the labelled dimensions (head, task, coordinate) that all results have in common.
 class ResultWriter {
  public:
-  ResultWriter(NcFile& file, const DynamicsResult& result) : file_(file), result_(result), prefix_(result.name + "_") {}
+  ResultWriter(NcGroup& file, const DynamicsResult& result)
+      : file_(file), result_(result), prefix_(result.name + "_") {}
 
   void write() {
     time_ = file_.addDim(prefix_ + "time", longest(result_));
@@ -162,7 +169,7 @@ class ResultWriter {
     file_.addVar(name, netCDF::ncString, dimension).putVar(pointers.data());
   }
 
-  NcFile& file_;
+  NcGroup& file_;
   const DynamicsResult& result_;
   std::string prefix_;
   NcDim time_;
@@ -297,9 +304,8 @@ class ResultReader {
 
 bool has_samples(const DynamicsResult& result) { return !result.members.empty() && longest(result) > 0; }
 
-void write_file(const std::filesystem::path& file, const std::vector<DynamicsResult>& results,
-                const std::map<std::string, std::string>& attributes) {
-  NcFile target(file.string(), NcFile::replace, NcFile::nc4);
+void write_results(NcGroup& target, const std::vector<DynamicsResult>& results,
+                   const std::map<std::string, std::string>& attributes) {
   for (const auto& [name, value] : attributes) target.putAtt(name, value);
   std::string names;
   for (const DynamicsResult& result : results) {
@@ -308,7 +314,39 @@ void write_file(const std::filesystem::path& file, const std::vector<DynamicsRes
     ResultWriter(target, result).write();
   }
   target.putAtt("dynamics", names);
-  target.close();  // throws where the destructor would hide a full disk
+}
+
+/// A NetCDF file that is put together in memory. HDF5 crashes at the end of the process when the disk fills up under
+/// an open file, so it never sees the disk.
+class MemoryFile {
+ public:
+  MemoryFile() { check(nc_create_mem("trajectory", NC_NETCDF4, std::size_t{1} << 16U, &id_)); }
+  ~MemoryFile() {
+    if (id_ >= 0) nc_abort(id_);
+    std::free(contents_.memory);  // NOLINT(cppcoreguidelines-no-malloc): the library allocates it so
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  [[nodiscard]] NcGroup group() const { return NcGroup(id_); }
+  std::string_view close() {
+    check(nc_close_memio(std::exchange(id_, -1), &contents_));
+    return {static_cast<const char*>(contents_.memory), contents_.size};
+  }
+
+ private:
+  static void check(int status) {
+    if (status != NC_NOERR) throw std::runtime_error(nc_strerror(status));
+  }
+  int id_ = -1;
+  NC_memio contents_{};
+};
+
+void write_bytes(const std::filesystem::path& file, std::string_view bytes) {
+  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
+  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  stream.close();
+  if (!stream) throw std::runtime_error("the folder is not writable or the disk is full");
 }
 
 }  // namespace
@@ -317,7 +355,10 @@ void write_netcdf(const std::filesystem::path& file, const std::vector<DynamicsR
                   const std::map<std::string, std::string>& attributes) {
   const std::filesystem::path part = file.string() + ".part";
   try {
-    write_file(part, results, attributes);
+    MemoryFile contents;
+    NcGroup group = contents.group();
+    write_results(group, results, attributes);
+    write_bytes(part, contents.close());
     std::filesystem::rename(part, file);
   } catch (const std::exception& error) {
     std::error_code ignored;

@@ -75,6 +75,12 @@ std::vector<Mistake> mistakes() {
       {"stepper = \"dopri5\"", "relative_tolerance = 0", "dynamics[0].relative_tolerance", "above 0"},
       {"stepper = \"dopri5\"", "closure = \"sampled\"", "dynamics[0].closure", "planned and not there yet"},
       {"stepper = \"dopri5\"", "closure = \"finite-dimension\"", "dynamics[0].closure", "planned and not there yet"},
+      {"name = \"simulation\"", "name = \"theory_event\"", "dynamics[1].name", "without _event"},
+      {"stepper = \"dopri5\"", "stepper = \"rk4\"\nstep = 1e-300", "dynamics[0].step", "maximum_steps", 1},
+      {"noise_variance = 0.1", "noise_variance = 1e308", "problem.noise_variance", "at most 1e+60 times"},
+      {"noise_variance = 0.1", "signal_variance = [1.0, 1e-300]", "problem.signal_variance", "powers from"},
+      {"context_length = 20", "context_length = 16777216", "dynamics[1].kind", "shorter context", 16},
+      {"task_dimensions = [2, 3]", "task_dimensions = [2, 4000]", "dynamics[1].kind", "fewer heads", 17},
       {"learning_rate = 0.05", "learning_rate = 0", "dynamics[1].learning_rate", "above 0"},
       {"learning_rate = 0.05\n", "", "dynamics[1].learning_rate", "is missing", -3},
       {"batch = 1009", "batch = 0", "dynamics[1].batch", "(0)"},
@@ -152,6 +158,14 @@ BOOST_AUTO_TEST_CASE(files_that_are_no_experiments) {
   check_refused(program::iclflow(scratch, {"run", twice}), {twice + ":2"});
   const std::string bare = scratch.write("bare.toml", "title = \"x\"\n");
   check_refused(program::iclflow(scratch, {"run", bare}), {bare + ":1", "'problem'", "is missing"});
+  // One table for each dot: such a key once overflowed the stack.
+  std::string deep = "a";
+  for (int k = 0; k < 100'000; ++k) deep += ".a";
+  check_refused(program::iclflow(scratch, {"run", scratch.write("deep.toml", "\n" + deep + " = 1\n")}),
+                {"deep.toml:2: ", "dots"});
+  check_refused(program::iclflow(scratch, {"run", scratch.write("deep.toml", "[" + deep + "]\n")}), {"deep.toml:1: "});
+  check_refused(program::iclflow(scratch, {"run", scratch.write("deep.toml", "x = " + std::string(100'000, '['))}),
+                {"deep.toml:1: "});
   const std::string newline = scratch.write("new\nline.toml", "title = 1\n");
   check_refused(program::iclflow(scratch, {"run", newline}), {"key 'title'"});
 }
@@ -162,6 +176,28 @@ BOOST_AUTO_TEST_CASE(a_file_without_permission_is_named) {
   const std::string file = scratch.write("secret.toml", program::small_experiment());
   ::chmod(file.c_str(), 0);
   check_refused(program::iclflow(scratch, {"run", file}), {file, "cannot be opened"});
+}
+
+BOOST_AUTO_TEST_CASE(pipes_and_devices_are_not_waited_for) {
+  const Scratch scratch;
+  const std::string pipe = (scratch / "pipe.toml").string();
+  BOOST_REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  check_refused(program::iclflow(scratch, {"run", pipe}), {pipe, "empty"});
+  check_refused(program::iclflow(scratch, {"run", "/dev/zero"}), {"/dev/zero", "device"});
+  std::filesystem::create_symlink("loop.toml", scratch / "loop.toml");
+  check_refused(program::iclflow(scratch, {"run", (scratch / "loop.toml").string()}), {"loop.toml", "opened"});
+}
+
+BOOST_AUTO_TEST_CASE(folders_that_cannot_be_made) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", program::small_experiment());
+  const auto run_into = [&](const std::string& folder) {
+    return program::iclflow(scratch, {"run", file, "--quiet", "--out", folder});
+  };
+  check_refused(run_into((scratch / std::string(300, 'x')).string()), {"cannot be made"});
+  check_refused(run_into(file + "/run"), {"cannot be made"});
+  check_refused(run_into(file), {"exists already"});
+  check_refused(run_into(""), {"--out"});
 }
 
 BOOST_AUTO_TEST_CASE(the_command_line_itself) {
@@ -192,7 +228,8 @@ BOOST_AUTO_TEST_CASE(json_is_refused_with_a_pointer) {
   check_refused(answer(R"({"parametrisation": "merged", "parametrisation": "split"})"), {"'parametrisation'", "twice"});
   check_refused(answer(R"({"parametrisation": "merged", "W": [[[1, 2], [3]]], "U": [[[1]]], )" + rest), {"/W/0/1"});
   check_refused(answer(R"({"parametrisation": "merged", "W": [[[1, 2], [3, 1e999]]], "U": [[[1]]], )" + rest),
-                {"w.json"});
+                {"w.json:1: ", "1e999"});
+  check_refused(answer(R"({"parametrisation": "merged", "a/b\u0000": 1})"), {": /a~1b : unknown key; allowed: "});
   const auto good = answer(R"({"parametrisation": "merged", "W": [[[1, 2], [3, 4]]], "U": [[[0.5]]], )" + rest);
   BOOST_TEST(good.code == 0, good.err);
   // One token has all the attention: yhat = U y = 0.5, loss (0.5 - 1)^2 / 2.

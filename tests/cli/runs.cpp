@@ -1,5 +1,8 @@
+#include <sys/wait.h>
+
 #include <boost/test/unit_test.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -197,6 +200,78 @@ BOOST_AUTO_TEST_CASE(a_killed_run_goes_on_to_the_same_bits) {
   BOOST_TEST(program::summary_without_clock(whole) == program::summary_without_clock(killed));
 }
 
+BOOST_AUTO_TEST_CASE(two_processes_do_not_share_a_folder) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", long_experiment());
+  const fs::path folder = scratch / "run";
+  Running first(scratch, {"run", file, "--quiet", "--out", folder.string(), "--checkpoint-seconds", "0"});
+  BOOST_REQUIRE(first.wait_for(folder / "checkpoints" / "simulation.0", 60.0));
+  const auto second = program::iclflow(scratch, {"run", file, "--quiet", "--out", folder.string(), "--resume"});
+  BOOST_TEST(second.code == 2);
+  BOOST_TEST(second.err.find("another process is running into it") != std::string::npos, second.err);
+  BOOST_TEST(first.wait().code == 0);
+  run(scratch, file, "run", {"--resume"});
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_run_folder_is_bad_input) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", program::small_experiment());
+  const fs::path whole = run(scratch, file, "run");
+  const std::string trajectory = program::read(whole / "trajectory.nc");
+  const auto check = [&](const std::vector<std::string>& arguments, const std::string& names) {
+    const auto answer = program::iclflow(scratch, arguments);
+    BOOST_TEST(answer.code == 2);
+    BOOST_TEST(answer.err.find(names) != std::string::npos, answer.err);
+    BOOST_TEST(answer.err.find("allowed: ") != std::string::npos, answer.err);
+  };
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{5000}, trajectory.size() / 2}) {
+    scratch.write("run/trajectory.nc", trajectory.substr(0, size));
+    check({"report", whole.string()}, "trajectory.nc");
+    check({"compare", whole.string(), whole.string()}, "trajectory.nc");
+  }
+  fs::remove(whole / "trajectory.nc");
+  check({"report", whole.string()}, "trajectory.nc: no such file");
+  scratch.write("run/trajectory.nc", trajectory);
+  scratch.write("run/summary.json", R"({"status": "completed", "dynamics": [5], "expect": 3})");
+  check({"run", file, "--out", whole.string(), "--resume"}, "summary.json");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_written_does_not_take_the_others_with_it) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", program::small_experiment());
+  // No file may grow beyond 32 kB, as on a full disk: enough for all but trajectory.nc.
+  const std::string command = "trap '' XFSZ; ulimit -f 64; '" ICLFLOW_PROGRAM "' run '" + file + "' --out '" +
+                              (scratch / "run").string() + "' 2>'" + (scratch / "errors").string() + "' >&-";
+  const int status = std::system(("sh -c \"" + command + "\"").c_str());
+  BOOST_TEST(WIFEXITED(status));
+  BOOST_TEST(WEXITSTATUS(status) == 1);
+  BOOST_TEST(program::read(scratch / "errors").find("trajectory.nc is missing") != std::string::npos);
+  BOOST_TEST(fs::exists(scratch / "run" / "summary.json"));
+  BOOST_TEST(fs::exists(scratch / "run" / "checkpoints" / "simulation.1"));
+  for (const auto& entry : fs::directory_iterator(scratch / "run")) BOOST_TEST(entry.path().extension() != ".part");
+  run(scratch, file, "run", {"--resume"});
+  BOOST_TEST(same_arrays(scratch, run(scratch, file, "whole"), scratch / "run"));
+}
+
+BOOST_AUTO_TEST_CASE(closed_and_full_outputs_are_failures) {
+  const Scratch scratch;
+  const std::string file = scratch.write("e.toml", program::small_experiment());
+  const std::string words = "'" ICLFLOW_PROGRAM "' predict '" + file + "' 2>'" + (scratch / "errors").string() + "' ";
+  for (const char* where : {">&-", ">/dev/full", "<&- >&-"}) {
+    const int status = std::system((words + where).c_str());
+    BOOST_TEST(WEXITSTATUS(status) == 1, where);
+    BOOST_TEST(program::read(scratch / "errors") == "iclflow: standard output cannot be written\n", where);
+  }
+  BOOST_TEST(WEXITSTATUS(std::system("'" ICLFLOW_PROGRAM "' --version >/dev/full 2>/dev/null")) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_name_that_is_not_utf8_still_gives_a_title) {
+  const Scratch scratch;
+  const std::string text = program::replaced(program::small_experiment(), "title = \"Small\"\n", "");
+  const fs::path folder = run(scratch, scratch.write("caf\xe9.toml", text), "run");
+  BOOST_TEST(summary_of(folder).at("title") == "caf\xef\xbf\xbd");
+}
+
 BOOST_AUTO_TEST_CASE(a_damaged_checkpoint_costs_time_only) {
   const Scratch scratch;
   const std::string file = scratch.write("e.toml", program::small_experiment());
@@ -223,6 +298,7 @@ BOOST_AUTO_TEST_CASE(a_diverging_run_says_so_and_keeps_what_it_had) {
   BOOST_TEST(summary.at("dynamics").at(0).at("status") == "completed");
   BOOST_TEST(summary.at("dynamics").at(1).at("status") == "failed");
   BOOST_TEST(fs::exists(scratch / "run" / "trajectory.nc"));
+  BOOST_TEST(summary.dump().find("nan") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_missed_expectation_is_exit_1) {
@@ -272,17 +348,34 @@ BOOST_AUTO_TEST_CASE(a_hostile_title_is_only_text) {
   std::string text =
       program::replaced(program::small_experiment(), "title = \"Small\"",
                         "title = '''`touch " + mark + "` \"; system \"touch " + mark +
-                            "\"; @x {/Bold y} <script>alert(1)</script> \\\" % \n$(touch " + mark + ")'''");
+                            "\"; @x {/Bold y} <script>alert(1)</script> ]]> \\\" % \n$(touch " + mark + ")'''");
   text = program::replaced(text, "figures = []", "figures = [\"loss\"]");
   const fs::path folder = run(scratch, scratch.write("e.toml", text), "run");
   BOOST_TEST(!fs::exists(mark));
   BOOST_TEST(fs::exists(folder / "figures" / "loss.svg"));
   BOOST_TEST(program::read(folder / "report.html").find("<script>") == std::string::npos);
+  BOOST_TEST(program::read(folder / "figures" / "loss.svg").find("]]>") == std::string::npos);  // not well-formed XML
   fs::remove_all(folder / "figures");
   const auto report = program::iclflow(scratch, {"report", folder.string()});
   BOOST_TEST(report.code == 0, report.err);
   BOOST_TEST(fs::exists(folder / "figures" / "loss.svg"));
   BOOST_TEST(!fs::exists(mark));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_figure_is_not_taken_for_one) {
+  const Scratch scratch;
+  const std::string text = program::replaced(program::small_experiment(), "figures = []", "figures = [\"loss\"]");
+  const std::string file = scratch.write("e.toml", text);
+  const std::string fake = scratch.write(
+      "bin/gnuplot", "#!/bin/sh\ncat >/dev/null\nfor f in svg pdf png; do echo '<script>' >figure.$f; done\n");
+  fs::permissions(fake, fs::perms::owner_all);
+  const std::string path = ::getenv("PATH");
+  ::setenv("PATH", ((scratch / "bin").string() + ":" + path).c_str(), 1);
+  const auto answer = program::iclflow(scratch, {"run", file, "--quiet", "--out", (scratch / "run").string()});
+  ::setenv("PATH", path.c_str(), 1);
+  BOOST_TEST(answer.err.find("no valid svg") != std::string::npos, answer.err);
+  BOOST_TEST(fs::is_empty(scratch / "run" / "figures"));
+  BOOST_TEST(program::read(scratch / "run" / "report.html").find("<script>") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(without_gnuplot_the_data_are_kept) {

@@ -256,7 +256,7 @@ BOOST_AUTO_TEST_CASE(gnuplot_that_dies_hangs_or_does_nothing) {
   plant(programs, "cat >/dev/null\necho partial >figure.svg\necho 'no such font' >&2\nexit 1");
   BOOST_TEST(complaint(large_figure(), folder.path()).find("gnuplot says: no such font") != std::string::npos);
   plant(programs, "cat >/dev/null");
-  BOOST_TEST(complaint(large_figure(), folder.path()).find("left no svg") != std::string::npos);
+  BOOST_TEST(complaint(large_figure(), folder.path()).find("left no valid svg") != std::string::npos);
   {
     const Variable limit("ICLFLOW_GNUPLOT_TIMEOUT", "1");
     plant(programs, "exec sleep 30");

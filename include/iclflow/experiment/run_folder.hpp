@@ -19,7 +19,8 @@ void write_whole(const std::filesystem::path& file, std::string_view contents);
 class RunFolder {
  public:
   /// A new folder with the resolved experiment. With resume, an existing one of the same experiment is taken instead.
-  /// Throws InputError when it exists (without resume), holds another experiment, or cannot be made.
+  /// Locked against other processes for as long as a copy of the object lives.
+  /// Throws InputError when it exists (without resume), holds another experiment, is in use, or cannot be made.
   static RunFolder create(const std::filesystem::path& path, const Experiment& experiment, bool resume);
   /// An existing run folder. Throws InputError unless it holds experiment.toml.
   static RunFolder open(const std::filesystem::path& path);
@@ -34,13 +35,15 @@ class RunFolder {
   [[nodiscard]] std::filesystem::path checkpoint_file(std::string_view dynamics, std::size_t member) const;
 
   [[nodiscard]] nlohmann::ordered_json summary() const;  ///< throws InputError
-  [[nodiscard]] bool whole() const;                      ///< its summary says "completed"
+  [[nodiscard]] bool whole() const;                      ///< its trajectory is there and its summary says "completed"
   void remove_checkpoints() const;
 
  private:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  void lock();
 
   std::filesystem::path path_;
+  std::shared_ptr<const int> lock_;  ///< descriptor of the locked folder
 };
 
 /// log.txt: what happened when. Appends.
