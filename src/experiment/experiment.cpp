@@ -118,7 +118,7 @@ std::vector<std::string> read_figures(const Section& root, const Study& study) {
     if (section) section->finish();
     return {available.begin(), available.end()};
   }
-  const std::vector<std::string> figures = section->texts("figures");
+  std::vector<std::string> figures = section->texts("figures");
   section->finish();
   std::set<std::string> seen;
   for (const std::string& figure : figures) {
