@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(divergence_ends_with_a_sentence_and_keeps_the_samples) {
   const Outcome outcome = descend(NoisyParabola(3.0, 0.0), 1.0, {0.0, 10.0, 5000.0});
   BOOST_TEST(static_cast<int>(outcome.status) == static_cast<int>(Status::failed));
   BOOST_TEST(outcome.trajectory.samples() == 2U);
-  for (const char* part : {"step 102", "t = 102", "entry 0", "last finite loss 1572864"}) {
+  for (const char* part : {"step 102", "t = 102", "component state[0]", "last finite loss 1572864"}) {
     BOOST_TEST(outcome.message.find(part) != std::string::npos, outcome.message << " lacks " << part);
   }
 }
