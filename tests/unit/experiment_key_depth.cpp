@@ -18,10 +18,10 @@ std::string dotted(int dots) {
 BOOST_AUTO_TEST_SUITE(key_depth)
 
 BOOST_AUTO_TEST_CASE(keys_of_many_dots_are_refused_before_they_are_parsed) {
-  BOOST_CHECK_NO_THROW(iclflow::parse_document(fmt::format("{} = 1\n", dotted(16)), "e.toml"));
+  BOOST_CHECK_NO_THROW(static_cast<void>(iclflow::parse_document(fmt::format("{} = 1\n", dotted(16)), "e.toml")));
   for (const char* pattern : {"{} = 1\n", "[{}]\n", "x = {{ {} = 1 }}\n", "\"c\" . 'b' . {} = 1\n"}) {
     const std::string text = fmt::format(fmt::runtime(pattern), dotted(17));
-    BOOST_CHECK_THROW(iclflow::parse_document(text, "e.toml"), iclflow::InputError);
+    BOOST_CHECK_THROW(static_cast<void>(iclflow::parse_document(text, "e.toml")), iclflow::InputError);
   }
 }
 
