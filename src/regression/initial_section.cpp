@@ -19,7 +19,7 @@ constexpr const char* attached_weights = "weights.json";
 std::string shape_text(const Matrix& matrix) { return fmt::format("{} x {}", matrix.rows(), matrix.cols()); }
 
 Matrix read_mu(const Section& section, std::string_view key, const Problem& problem) {
-  const Matrix mu = section.matrix(key);
+  Matrix mu = section.matrix(key);
   if (mu.rows() != problem.heads || mu.cols() != problem.tasks()) {
     section.fail(key, fmt::format("wrong shape ({})", shape_text(mu)),
                  fmt::format("heads x tasks = {} x {}", problem.heads, problem.tasks()));

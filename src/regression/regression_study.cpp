@@ -65,7 +65,7 @@ bool RegressionStudy::has_quantity(const std::string& quantity) const {
 std::vector<std::string_view> RegressionStudy::figures() const {
   if (!has_kind("spectral-flow") && !has_kind("attention")) return {"allocation"};  // nothing moves
   std::vector<std::string_view> names{"loss", "spectrum", "allocation"};
-  if (has_kind("attention")) names.push_back("leakage");
+  if (has_kind("attention")) names.emplace_back("leakage");
   return names;
 }
 
