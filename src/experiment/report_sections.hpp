@@ -15,5 +15,6 @@ namespace iclflow::page {
 [[nodiscard]] std::string final_values_section(const Json& summary);
 [[nodiscard]] std::string comparison_section(const Json& summary);
 [[nodiscard]] std::string leakage_section(const Json& summary);
+[[nodiscard]] std::string evaluation_section(const Json& summary);
 
 }  // namespace iclflow::page

@@ -26,7 +26,7 @@ Problem at_length(const Problem& problem, int length) {
 
 std::optional<double> prediction(const Estimator& estimator, const Problem& problem) {
   const std::optional<double> exact = exact_loss(estimator, problem);
-  if (exact || estimator.kind != EstimatorKind::ridge) return exact;
+  if (exact || estimator.kind != EstimatorKind::ridge || estimator.lambda) return exact;
   return ridge_loss(problem);  // asymptotic in d_i
 }
 
@@ -173,7 +173,8 @@ EvaluationFigure evaluation_figure(const Json& evaluation, const EvaluationPlan&
   EvaluationFigure figure;
   figure.title = title;
   figure.training_length = problem.context_length;
-  figure.logarithmic = plan.logarithmic_axes;
+  figure.logarithmic_length = plan.axes == "log";
+  figure.logarithmic_loss = plan.axes != "linear";
   for (const Json& row : evaluation) {
     const auto law = row.find("shift");
     EvaluationPanel& panel = panel_of(figure, law == row.end() ? "training law" : law->get<std::string>());
@@ -190,6 +191,12 @@ EvaluationFigure evaluation_figure(const Json& evaluation, const EvaluationPlan&
   for (const Shift& shift : plan.shifts) {
     // Skewed covariances keep their trace, orthogonal queries their length.
     panel_of(figure, shift.name).zero_loss = 0.5 * power * shift.input_scale * shift.input_scale;
+  }
+  for (EvaluationPanel& panel : figure.panels) {
+    std::stable_partition(panel.curves.begin(), panel.curves.end(), [](const auto& curve) { return curve.weights; });
+    for (EvaluationCurve& curve : panel.curves) {
+      if (curve.label == "debiased-gradient-step") curve.label = "de-biased step";  // two legend columns
+    }
   }
   // Laws that an interrupted run has not reached.
   std::erase_if(figure.panels, [](const EvaluationPanel& panel) { return panel.curves.empty(); });
