@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(final_weights_of_the_simulation_are_those_evaluated) {
   // Score space has the smaller context error, so sqrt(2) of ours is an upper bound.
   BOOST_TEST(std::abs(gap) < 4.0 * std::sqrt(2.0) * row.at("contexts_standard_error").get<double>());
   // The start is far from both: not it was evaluated.
-  const auto& start = nlohmann::json::parse(program::read(at_start / "summary.json")).at("evaluation").at(0);
+  const auto start = nlohmann::json::parse(program::read(at_start / "summary.json")).at("evaluation").at(0);
   BOOST_TEST(start.at("loss").get<double>() > 1.05 * row.at("loss").get<double>());
 }
 
