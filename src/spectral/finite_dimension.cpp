@@ -14,6 +14,7 @@ namespace {
 /// D_hh / L up to which the closure is trusted, and up to which its formulas are evaluated.
 constexpr double trusted = 0.2;
 constexpr double defined = 0.4;
+constexpr double lowest_margin = -1e6;
 
 /// A number and its derivative along one direction: the gradient in these numbers yields Hessian times direction.
 struct Dual {
@@ -264,7 +265,8 @@ double FiniteDimension::margin(const Eigen::VectorXd& state) const {
   double largest = -std::numeric_limits<double>::infinity();
   for (int h = 0; h < heads_; ++h) largest = std::max(largest, log_overlap(x, h));
   // 2 omega omega' < 1 for every pair follows from 2 omega^2 < 1 of each.
-  return std::log(trusted * length_) - largest;
+  // Finite beyond the pole, too: the edge is located by root finding.
+  return std::max(std::log(trusted * length_) - largest, lowest_margin);
 }
 
 std::string FiniteDimension::beyond(const Eigen::VectorXd& state) const {

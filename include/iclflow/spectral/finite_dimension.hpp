@@ -24,7 +24,7 @@ class FiniteDimension final : public PopulationLoss {
   void hessian_vector(const Eigen::VectorXd& state, const Eigen::VectorXd& direction,
                       Eigen::VectorXd& product) const override;
   [[nodiscard]] Eigen::VectorXd by_task(const Eigen::VectorXd& state) const override;
-  /// min_h log(0.2 L / D_hh); minus infinity where some 2 omega_hk^2 >= 1.
+  /// min_h log(0.2 L / D_hh); -1e6 where some 2 omega_hk^2 >= 1.
   [[nodiscard]] double margin(const Eigen::VectorXd& state) const override;
   [[nodiscard]] std::string beyond(const Eigen::VectorXd& state) const override;
 
