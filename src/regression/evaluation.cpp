@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "iclflow/attention/paired_evaluation.hpp"
 #include "iclflow/spectral/closed_forms.hpp"
-#include "iclflow/spectral/population_loss.hpp"
 
 namespace iclflow {
 
@@ -32,12 +30,14 @@ std::optional<double> prediction(const Estimator& estimator, const Problem& prob
 
 /// The closure's loss of the weights at this length; none outside of its domain.
 std::optional<double> prediction(const EvaluatedWeights& weights, const Problem& problem) {
-  if (weights.closure.empty()) return std::nullopt;
-  try {
-    return make_population_loss(weights.closure, problem, Coordinates::full(problem))->value(weights.spectral.flat());
-  } catch (const std::domain_error&) {
-    return std::nullopt;
-  }
+  if (!weights.closure) return std::nullopt;
+  const bool blocks = constant_on_blocks(problem, weights.spectral.omega);
+  const SpectralState state{weights.spectral.mu,
+                            blocks ? block_means(problem, weights.spectral.omega) : weights.spectral.omega};
+  const Coordinates coordinates = blocks ? Coordinates::blocks(problem) : Coordinates::full(problem);
+  const auto loss = make_population_loss(*weights.closure, problem, coordinates);
+  if (!(loss->margin(state.flat()) > 0.0)) return std::nullopt;
+  return loss->value(state.flat());
 }
 
 /// All rows of an evaluation, law by law and length by length.

@@ -7,12 +7,12 @@
 
 #include "iclflow/integrate/descent.hpp"
 #include "iclflow/problem/quantity.hpp"
+#include "iclflow/regression/bounded_flow.hpp"
 #include "iclflow/regression/figures.hpp"
 #include "iclflow/regression/flow_phases.hpp"
 #include "iclflow/regression/prediction.hpp"
 #include "iclflow/regression/problem_section.hpp"
 #include "iclflow/regression/summary.hpp"
-#include "iclflow/spectral/spectral_flow.hpp"
 
 namespace iclflow {
 
@@ -38,7 +38,7 @@ std::size_t RegressionStudy::values_per_sample(std::size_t k) const {
   const auto heads = static_cast<std::size_t>(problem_.heads);
   const auto tasks = static_cast<std::size_t>(problem_.tasks());
   const std::size_t spectrum = heads * (2 * tasks + static_cast<std::size_t>(problem_.dimension()));
-  return spectrum + (dynamics_.at(k).method == Method::reduced_flow ? 1 + tasks : 6);
+  return spectrum + (dynamics_.at(k).method == Method::reduced_flow ? 2 + tasks : 6);
 }
 
 void RegressionStudy::check_times(std::size_t k, const std::vector<double>& times) const {
@@ -102,12 +102,18 @@ Outcome RegressionStudy::evolve_fixed(const RegressionDynamics& one, int threads
   return outcome;
 }
 
+SpectralFlow RegressionStudy::flow(const RegressionDynamics& one, int threads) const {
+  Closure closure = one.closure;
+  closure.sampled.threads = threads;
+  return make_flow(problem_, start_.spectral(), closure);
+}
+
 Outcome RegressionStudy::evolve(std::size_t k, std::size_t member, const std::vector<double>& times,
                                 const std::vector<Event>& events, int threads, const Control& control) const {
   const RegressionDynamics& one = dynamics_.at(k);
   if (one.method == Method::fixed) return evolve_fixed(one, threads);
   if (one.method == Method::reduced_flow) {
-    return integrate(SpectralFlow(problem_, start_.spectral(), one.closure), times, one.stepper, events, control);
+    return integrate_within(flow(one, threads), one.closure.name, times, one.stepper, events, control);
   }
   SimulationOptions options = one.simulation;
   options.seed = one.seeds.at(member);
@@ -121,7 +127,7 @@ Outcome RegressionStudy::evolve(std::size_t k, std::size_t member, const std::ve
 }
 
 /// Final weights of a finished dynamics; a theory's are its embedded final state.
-EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result) const {
+EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result, int threads) const {
   EvaluatedWeights weights{result.name, {}};
   const Trajectory& first = result.members.front();
   const auto matrix = [&](std::string_view name) {
@@ -131,13 +137,14 @@ EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result) co
   };
   weights.spectral = {matrix("mu"), matrix("omega")};
   if (result.kind == "spectral-flow") {
-    weights.closure = result.variant;
+    weights.closure = named(result.name).closure;
+    weights.closure->sampled.threads = threads;
     const InitialState end = balanced_start(problem_, weights.spectral.mu, weights.spectral.omega);
     const Eigen::VectorXd embedded = embed(problem_, rotations(problem_), end);
     weights.members.push_back(acting(WeightLayout::of(problem_), embedded));
     return weights;
   }
-  if (result.kind == "fixed") weights.closure = "large-context";
+  if (result.kind == "fixed") weights.closure.emplace();  // large-context
   for (const Eigen::VectorXd& state : result.final_states) {
     weights.members.push_back(acting(start_.layout(), state));
   }
@@ -147,7 +154,7 @@ EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result) co
 Measured RegressionStudy::measure(const std::vector<DynamicsResult>& results, const MeasureControl& control) const {
   if (!evaluation_) return {};
   std::vector<EvaluatedWeights> weights;
-  for (const DynamicsResult& result : results) weights.push_back(final_weights(result));
+  for (const DynamicsResult& result : results) weights.push_back(final_weights(result, control.threads));
   return evaluate_weights(problem_, *evaluation_, weights, control);
 }
 
@@ -163,8 +170,8 @@ nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResu
       const Trajectory& run = result.members.front();
       const RegressionDynamics& one = named(result.name);
       summary.end_loss = run["loss"].last()[0];
-      summary.exact_phases = locate_phases(SpectralFlow(problem_, start_.spectral(), one.closure), one.stepper,
-                                           run.times.back(), run["loss"].at(0)[0], *summary.end_loss);
+      summary.exact_phases =
+          locate_phases(flow(one, 1), one.stepper, run.times.back(), run["loss"].at(0)[0], *summary.end_loss);
     } else if (result.kind == "attention" && first_theory != results.end()) {
       summary.end_loss = first_theory->members.front()["loss"].last()[0];
     } else if (result.kind == "attention" && whole(result) && !has_kind("spectral-flow")) {

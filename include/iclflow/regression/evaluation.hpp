@@ -7,7 +7,7 @@
 #include "iclflow/attention/weights.hpp"
 #include "iclflow/experiment/system.hpp"
 #include "iclflow/plots/evaluation_figure.hpp"
-#include "iclflow/problem/initial.hpp"
+#include "iclflow/reduction/closures.hpp"
 #include "iclflow/regression/evaluation_section.hpp"
 
 namespace iclflow {
@@ -16,7 +16,7 @@ namespace iclflow {
 struct EvaluatedWeights {
   std::string name;
   std::vector<ActingWeights> members;  ///< one per seed
-  std::string closure{};               ///< of the prediction at other lengths; empty: there is none
+  std::optional<Closure> closure{};    ///< of the prediction at other lengths
   SpectralState spectral{};            ///< at which the closure is taken, omega H x d_x
 };
 
