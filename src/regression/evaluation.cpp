@@ -44,7 +44,7 @@ std::optional<double> prediction(const EvaluatedWeights& weights, const Problem&
 class Evaluation {
  public:
   Evaluation(const Problem& problem, const EvaluationPlan& plan, const std::vector<EvaluatedWeights>& weights,
-             const MeasureControl& control)
+             const EvaluationControl& control)
       : problem_(problem), plan_(plan), weights_(weights), control_(control), team_(control.threads) {
     const Rotations basis = rotations(problem);
     for (const EvaluatedWeights& one : weights) {
@@ -56,7 +56,7 @@ class Evaluation {
     all_tokens_ *= static_cast<double>(1 + plan.shifts.size());
   }
 
-  Measured run() {
+  Evaluated run() {
     bool whole = evaluate_law({});
     for (const Shift& shift : plan_.shifts) whole = whole && evaluate_law(shift);
     return {{{"evaluation", std::move(rows_)}}, whole};
@@ -118,8 +118,8 @@ class Evaluation {
     json["loss"] = shown(estimate && moments > 0, estimate ? estimate->loss : 0.0);
     json["standard_error"] = shown(estimate && moments > 1, estimate ? estimate->standard_error() : 0.0);
     if (estimate && estimate->members_error) {
-      json["contexts_standard_error"] = or_null(estimate->contexts_error);
-      json["seeds_standard_error"] = or_null(estimate->members_error);
+      json["contexts_error"] = or_null(estimate->contexts_error);
+      json["seeds_error"] = or_null(estimate->members_error);
     }
     const bool training_law = shift.name.empty();
     json["prediction"] = or_null(!training_law ? std::nullopt
@@ -131,7 +131,7 @@ class Evaluation {
   const Problem& problem_;
   const EvaluationPlan& plan_;
   const std::vector<EvaluatedWeights>& weights_;
-  const MeasureControl& control_;
+  const EvaluationControl& control_;
   ThreadTeam team_;
   std::vector<WeightGroup> groups_;
   Json rows_ = Json::array();
@@ -163,8 +163,8 @@ EvaluationCurve& curve_of(EvaluationPanel& panel, const std::string& label) {
 
 }  // namespace
 
-Measured evaluate_weights(const Problem& problem, const EvaluationPlan& plan,
-                          const std::vector<EvaluatedWeights>& weights, const MeasureControl& control) {
+Evaluated evaluate_weights(const Problem& problem, const EvaluationPlan& plan,
+                           const std::vector<EvaluatedWeights>& weights, const EvaluationControl& control) {
   return Evaluation(problem, plan, weights, control).run();
 }
 

@@ -151,7 +151,8 @@ EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result, in
   return weights;
 }
 
-Measured RegressionStudy::measure(const std::vector<DynamicsResult>& results, const MeasureControl& control) const {
+Evaluated RegressionStudy::evaluate_final(const std::vector<DynamicsResult>& results,
+                                          const EvaluationControl& control) const {
   if (!evaluation_) return {};
   std::vector<EvaluatedWeights> weights;
   for (const DynamicsResult& result : results) weights.push_back(final_weights(result, control.threads));

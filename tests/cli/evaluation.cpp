@@ -67,8 +67,8 @@ BOOST_AUTO_TEST_CASE(the_table_has_a_row_for_every_law_length_and_estimator) {
     const bool exists = !(orthogonal && length >= 5) && !infinite;
     BOOST_TEST(row.at("loss").is_number() == exists, row.dump());
     if (row.at("estimator") == "simulation" && exists) {
-      const double contexts = row.at("contexts_standard_error").get<double>();
-      const double seeds = row.at("seeds_standard_error").get<double>();
+      const double contexts = row.at("contexts_error").get<double>();
+      const double seeds = row.at("seeds_error").get<double>();
       BOOST_TEST(std::abs(std::hypot(contexts, seeds) / row.at("standard_error").get<double>() - 1.0) < 1e-14);
     }
     BOOST_TEST((row.at("prediction").is_number() && row.contains("shift")) == false);
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(final_weights_of_the_simulation_are_those_evaluated) {
   const auto& simulation = summary.at("dynamics").at(1);
   const double gap = row.at("loss").get<double>() - simulation.at("final_loss").get<double>();
   // Score space has the smaller context error, so sqrt(2) of ours is an upper bound.
-  BOOST_TEST(std::abs(gap) < 4.0 * std::sqrt(2.0) * row.at("contexts_standard_error").get<double>());
+  BOOST_TEST(std::abs(gap) < 4.0 * std::sqrt(2.0) * row.at("contexts_error").get<double>());
   // The start is far from both: not it was evaluated.
   const auto start = nlohmann::json::parse(program::read(at_start / "summary.json")).at("evaluation").at(0);
   BOOST_TEST(start.at("loss").get<double>() > 1.05 * row.at("loss").get<double>());
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(an_interrupted_evaluation_goes_on_to_the_same_bits) {
   const fs::path whole = run(scratch, file, "whole");
   const fs::path stopped = scratch / "stopped";
   Running running(scratch, {"run", file, "--quiet", "--out", stopped.string(), "--checkpoint-seconds", "0"});
-  BOOST_REQUIRE(running.wait_for(stopped / "checkpoints" / "measured.json", 60.0));
+  BOOST_REQUIRE(running.wait_for(stopped / "checkpoints" / "evaluated.json", 60.0));
   running.signal(SIGINT);
   const auto answer = running.wait();
   BOOST_TEST(answer.code == 130, answer.err);
