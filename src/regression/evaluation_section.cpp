@@ -15,6 +15,7 @@ constexpr std::int64_t longest_context = 16'777'216;
 constexpr std::size_t largest_length_count = 4096;
 constexpr std::int64_t largest_context_count = 100'000'000;
 constexpr double largest_context = 1.25e8;  // entries of one context: 1 GB a thread
+constexpr double largest_weights = 1.5e7;   // heads (d_x + d_y)^2, as for a simulation
 constexpr std::string_view name_letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 const std::string name_allowed = "one to 64 of the characters A-Z a-z 0-9 _ . -";
 
@@ -173,6 +174,11 @@ std::optional<EvaluationPlan> read_evaluation(const Section& root, const Problem
                                               const std::vector<std::string>& names) {
   const auto section = root.find_section("evaluation");
   if (!section) return std::nullopt;
+  const double weights = static_cast<double>(problem.heads) * problem.embedding() * problem.embedding();
+  if (weights > largest_weights) {
+    root.fail("evaluation", fmt::format("too large an evaluation: heads (d_x + d_y)^2 = {:.3g}", weights),
+              fmt::format("at most {:.3g}, by fewer heads or smaller task_dimensions", largest_weights));
+  }
   EvaluationPlan plan;
   plan.context_lengths = read_lengths(*section, problem);
   plan.contexts = static_cast<std::size_t>(section->integer("contexts", 2, largest_context_count, 50000));
