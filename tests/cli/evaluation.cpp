@@ -101,6 +101,26 @@ BOOST_AUTO_TEST_CASE(final_weights_of_the_simulation_are_those_evaluated) {
   BOOST_TEST(start.at("loss").get<double>() > 1.05 * row.at("loss").get<double>());
 }
 
+BOOST_AUTO_TEST_CASE(checks_find_laws_by_name) {
+  const Scratch scratch;
+  const std::string check =
+      "[[check]]\nstatement = \"noisier labels cost more\"\nquantity = "
+      "\"difference(evaluation.all.20.ridge.loss, evaluation.20.ridge.loss)\"\n";
+  const std::string text = with_evaluation(small_table) + check;
+  const fs::path folder = run(scratch, scratch.write("e.toml", text + "at_least = 0.0\n"), "run");
+  const auto summary = nlohmann::json::parse(program::read(folder / "summary.json"));
+  const auto loss = [&](const std::string& law) {
+    for (const auto& row : summary.at("evaluation")) {
+      if (row.value("shift", "") == law && row.at("context_length") == 20 && row.at("estimator") == "ridge") {
+        return row.at("loss").get<double>();
+      }
+    }
+    return -1.0;
+  };
+  BOOST_TEST(summary.at("checks").at(0).at("measured").get<double>() == loss("all") - loss(""));
+  run(scratch, scratch.write("f.toml", text + "at_most = 0.0\n"), "missed", {}, 1);
+}
+
 BOOST_AUTO_TEST_CASE(threads_and_resolved_files_never_change_a_bit) {
   const Scratch scratch;
   const std::string file = scratch.write("e.toml", with_evaluation(small_table));
