@@ -56,8 +56,8 @@ ScoreSpaceLoss::ScoreSpaceLoss(const Problem& problem)
       coordinates_(normals_array(size_of(largest_rank_) * stride_)),
       noise_(normals_array(size_of(tasks_) * stride_)),
       attention_(aligned_zeros<double>(size_of(heads_) * stride_)),
-      direction_(aligned_zeros<double>(size_of(heads_) * padded(size_of(largest_rank_)))),
-      pooled_(aligned_zeros<double>(size_of(heads_) * padded(size_of(std::max(largest_rank_, tasks_))))),
+      direction_(aligned_zeros<double>(size_of(heads_) * padded(size_of(dimension_)))),
+      pooled_(aligned_zeros<double>(size_of(heads_) * padded(size_of(std::max(dimension_, tasks_))))),
       noise_directions_(tasks_, heads_) {
   for (int i = 0; i <= problem.tasks(); ++i) block_begin_.push_back(problem.block_begin(i));
   for (const double lambda : problem.signal_variance) {
@@ -71,19 +71,39 @@ ScoreSpaceLoss::ScoreSpaceLoss(const Problem& problem)
 double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const StreamKey& key) {
   std::uint32_t group = fill_normals(key, 0, normals_.get(), whole_groups<double>(size_of(dimension_)));
   query_ = Eigen::Map<const Eigen::VectorXd>(normals_.get(), dimension_);
-  Columns directions(dimension_, weights.responses_scored ? 2 * heads_ : heads_);
-  for (Eigen::Index h = 0; h < heads_; ++h) directions.col(h).noalias() = weights.heads[size_of(h)].xx * query_;
-  if (weights.responses_scored) {
-    group = draw_responses(key, group);
-    // y_l = s_y G^T x_l + eps_l, so a score is x_l . (M_X q + s_y G M_Y q) + eps_l . M_Y q
-    for (Eigen::Index h = 0; h < heads_; ++h)
-      noise_directions_.col(h).noalias() = weights.heads[size_of(h)].yx * query_;
-    directions.rightCols(heads_) = directions.leftCols(heads_) + task_weights_ * noise_directions_;
-  }
+  const Columns directions = score_directions(weights, key, group);
   rank_ = std::min(directions.cols(), dimension_);
   orthonormal_basis(directions, rank_, basis_, mixing_);
   fill_normals(key, group, coordinates_.get(), whole_groups<double>(size_of(rank_) * stride_));
+  tokens_ = coordinates_.get();
+  return loss(weights);
+}
 
+double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const CovariateView& context, const StreamKey& key) {
+  query_ = Eigen::Map<const Eigen::VectorXd>(context.query, dimension_);
+  std::uint32_t group = context.next_group;
+  mixing_ = score_directions(weights, key, group);
+  // All of the covariates are known: B = 1, and nothing orthogonal to it is left.
+  rank_ = dimension_;
+  basis_.setIdentity(dimension_, dimension_);
+  tokens_ = context.covariates;
+  return loss(weights);
+}
+
+/// d x H: M_X q, or d x 2H with the YX block: followed by the directions that read responses too.
+ScoreSpaceLoss::Columns ScoreSpaceLoss::score_directions(const RotatedWeights& weights, const StreamKey& key,
+                                                         std::uint32_t& group) {
+  Columns directions(dimension_, weights.responses_scored ? 2 * heads_ : heads_);
+  for (Eigen::Index h = 0; h < heads_; ++h) directions.col(h).noalias() = weights.heads[size_of(h)].xx * query_;
+  if (!weights.responses_scored) return directions;
+  group = draw_responses(key, group);
+  // y_l = s_y G^T x_l + eps_l, so a score is x_l . (M_X q + s_y G M_Y q) + eps_l . M_Y q
+  for (Eigen::Index h = 0; h < heads_; ++h) noise_directions_.col(h).noalias() = weights.heads[size_of(h)].yx * query_;
+  directions.rightCols(heads_) = directions.leftCols(heads_) + task_weights_ * noise_directions_;
+  return directions;
+}
+
+double ScoreSpaceLoss::loss(const RotatedWeights& weights) {
   attend(0, false, plain_);
   double loss = integrated_loss(weights, plain_);
   if (weights.responses_scored) {
@@ -116,12 +136,12 @@ std::uint32_t ScoreSpaceLoss::draw_responses(const StreamKey& key, std::uint32_t
 void ScoreSpaceLoss::attend(Eigen::Index first, bool noise_scored, Attended& out) {
   const std::size_t heads = size_of(heads_);
   const std::size_t rank = size_of(rank_);
-  const std::size_t row = padded(size_of(largest_rank_));
+  const std::size_t row = padded(size_of(dimension_));
   double* p = attention_.get();
   for (std::size_t h = 0; h < heads; ++h) {
     std::copy_n(mixing_.col(first + static_cast<Eigen::Index>(h)).data(), rank, direction_.get() + h * row);
   }
-  scores(coordinates_.get(), stride_, rank, direction_.get(), row, heads, p);
+  scores(tokens_, stride_, rank, direction_.get(), row, heads, p);
   for (std::size_t h = 0; noise_scored && h < heads; ++h) {
     for (Eigen::Index i = 0; i < tasks_; ++i) {
       add_scaled(noise_.get() + size_of(i) * stride_, noise_directions_(i, static_cast<Eigen::Index>(h)), stride_,
@@ -129,7 +149,7 @@ void ScoreSpaceLoss::attend(Eigen::Index first, bool noise_scored, Attended& out
     }
   }
   softmax(p, stride_, size_of(length_), heads);
-  out.pooled = pooled(coordinates_.get(), rank_);
+  out.pooled = pooled(tokens_, rank_);
   out.z.noalias() = basis_ * out.pooled;
   const Eigen::Map<const Columns> attention(p, static_cast<Eigen::Index>(stride_), heads_);
   out.overlap.noalias() = attention.transpose() * attention;
@@ -137,7 +157,7 @@ void ScoreSpaceLoss::attend(Eigen::Index first, bool noise_scored, Attended& out
 
 /// sum_l p^h_l of each of `rows` token rows under the current attention, rows x H.
 ScoreSpaceLoss::Columns ScoreSpaceLoss::pooled(const double* tokens, Eigen::Index rows) {
-  const std::size_t row = padded(size_of(std::max(largest_rank_, tasks_)));
+  const std::size_t row = padded(size_of(std::max(dimension_, tasks_)));
   pool(tokens, stride_, size_of(rows), attention_.get(), size_of(heads_), pooled_.get(), row);
   return Eigen::Map<const Columns, 0, Eigen::OuterStride<>>(pooled_.get(), rows, heads_,
                                                             Eigen::OuterStride<>(static_cast<Eigen::Index>(row)));

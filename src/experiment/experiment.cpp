@@ -168,7 +168,6 @@ Experiment make_experiment(const Document& document, const Systems& systems) {
   const System& system = find_system(root, systems);
   experiment.system = system.name();
   root.refuse_planned("sweep");
-  root.refuse_planned("evaluation");
   experiment.study = system.parse(root);
   check_names(root, *experiment.study);
   experiment.time = read_time(root, *experiment.study);

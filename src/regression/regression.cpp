@@ -61,8 +61,11 @@ class Regression final : public System {
       dynamics.push_back(read_dynamics(section, final_time(root)));
       if (dynamics.back().kind != "spectral-flow") check_memory(section, problem);
     }
+    std::vector<std::string> names;
+    for (const RegressionDynamics& one : dynamics) names.push_back(one.name);
+    auto evaluation = read_evaluation(root, problem, names);
     return std::make_unique<RegressionStudy>(std::move(problem), std::move(start), std::move(dynamics),
-                                             logarithmic(root));
+                                             logarithmic(root), std::move(evaluation));
   }
 
   [[nodiscard]] std::vector<CatalogueEntry> catalogue() const override {
@@ -86,6 +89,9 @@ class Regression final : public System {
                     {"presets", "authors", "K = Q = L^-3/4 on the diagonal, V and O alike, own-task entries doubled"},
                     {"presets", "random", "mu and omega independent scale * N(0, 1), keyed by seed"},
                     {"presets", "limit", "the dedicated limit, all other entries exactly zero"}});
+    for (const EstimatorInfo& info : estimator_kinds()) {
+      entries.push_back({"baselines", std::string(info.name), std::string(info.description)});
+    }
     return entries;
   }
 };
