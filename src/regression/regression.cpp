@@ -40,6 +40,16 @@ void check_memory(const Section& section, const Problem& problem) {
   }
 }
 
+/// A start at which the closure does not hold.
+void check_domain(const Section& section, const Problem& problem, const Start& start, const RegressionDynamics& one) {
+  if (one.kind != "spectral-flow" || one.closure.name == "sampled") return;  // that one holds everywhere
+  const SpectralFlow flow = make_flow(problem, start.spectral(), one.closure);
+  if (flow.quantity(SpectralFlow::closure_margin, flow.initial()) > 0.0) return;
+  section.fail("closure",
+               fmt::format("\"{}\" does not hold at the start: {}", one.closure.name, flow.beyond(flow.initial())),
+               "a start inside its domain, or closure = \"sampled\"");
+}
+
 std::string describe_stepper(const StepperInfo& info) {
   return fmt::format("order {}, {}{}; {}", info.order, info.adaptive ? "adaptive" : "fixed step",
                      info.implicit ? ", implicit" : "", info.citation);
@@ -60,6 +70,7 @@ class Regression final : public System {
     for (const Section& section : root.sections("dynamics")) {
       dynamics.push_back(read_dynamics(section, final_time(root)));
       if (dynamics.back().kind != "spectral-flow") check_memory(section, problem);
+      check_domain(section, problem, start, dynamics.back());
     }
     std::vector<std::string> names;
     for (const RegressionDynamics& one : dynamics) names.push_back(one.name);
@@ -74,8 +85,8 @@ class Regression final : public System {
         {"dynamics", "attention", "all weights; method sgd (fresh contexts) or gradient-flow (fixed contexts)"},
         {"dynamics", "fixed", "keeps the initial weights"},
         {"closures", "large-context", "leading order for large d and L"},
-        {"closures", "finite-dimension", "first order in 1/L at fixed d", true},
-        {"closures", "sampled", "any L and d, by common random numbers", true}};
+        {"closures", "finite-dimension", "first order in 1/L at fixed d; ends where D_hh / L = 0.2"},
+        {"closures", "sampled", "any L and d, by common random numbers (contexts, seed)"}};
     for (const StepperInfo& info : steppers()) {
       entries.push_back({"steppers", std::string(info.name), describe_stepper(info)});
     }

@@ -7,12 +7,12 @@
 
 #include "iclflow/integrate/descent.hpp"
 #include "iclflow/problem/quantity.hpp"
+#include "iclflow/regression/bounded_flow.hpp"
 #include "iclflow/regression/figures.hpp"
 #include "iclflow/regression/flow_phases.hpp"
 #include "iclflow/regression/prediction.hpp"
 #include "iclflow/regression/problem_section.hpp"
 #include "iclflow/regression/summary.hpp"
-#include "iclflow/spectral/spectral_flow.hpp"
 
 namespace iclflow {
 
@@ -38,7 +38,7 @@ std::size_t RegressionStudy::values_per_sample(std::size_t k) const {
   const auto heads = static_cast<std::size_t>(problem_.heads);
   const auto tasks = static_cast<std::size_t>(problem_.tasks());
   const std::size_t spectrum = heads * (2 * tasks + static_cast<std::size_t>(problem_.dimension()));
-  return spectrum + (dynamics_.at(k).method == Method::reduced_flow ? 1 + tasks : 6);
+  return spectrum + (dynamics_.at(k).method == Method::reduced_flow ? 2 + tasks : 6);
 }
 
 void RegressionStudy::check_times(std::size_t k, const std::vector<double>& times) const {
@@ -102,12 +102,18 @@ Outcome RegressionStudy::evolve_fixed(const RegressionDynamics& one, int threads
   return outcome;
 }
 
+SpectralFlow RegressionStudy::flow(const RegressionDynamics& one, int threads) const {
+  Closure closure = one.closure;
+  closure.sampled.threads = threads;
+  return make_flow(problem_, start_.spectral(), closure);
+}
+
 Outcome RegressionStudy::evolve(std::size_t k, std::size_t member, const std::vector<double>& times,
                                 const std::vector<Event>& events, int threads, const Control& control) const {
   const RegressionDynamics& one = dynamics_.at(k);
   if (one.method == Method::fixed) return evolve_fixed(one, threads);
   if (one.method == Method::reduced_flow) {
-    return integrate(SpectralFlow(problem_, start_.spectral(), one.closure), times, one.stepper, events, control);
+    return integrate_within(flow(one, threads), one.closure.name, times, one.stepper, events, control);
   }
   SimulationOptions options = one.simulation;
   options.seed = one.seeds.at(member);
@@ -163,8 +169,8 @@ nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResu
       const Trajectory& run = result.members.front();
       const RegressionDynamics& one = named(result.name);
       summary.end_loss = run["loss"].last()[0];
-      summary.exact_phases = locate_phases(SpectralFlow(problem_, start_.spectral(), one.closure), one.stepper,
-                                           run.times.back(), run["loss"].at(0)[0], *summary.end_loss);
+      summary.exact_phases =
+          locate_phases(flow(one, 1), one.stepper, run.times.back(), run["loss"].at(0)[0], *summary.end_loss);
     } else if (result.kind == "attention" && first_theory != results.end()) {
       summary.end_loss = first_theory->members.front()["loss"].last()[0];
     } else if (result.kind == "attention" && whole(result) && !has_kind("spectral-flow")) {

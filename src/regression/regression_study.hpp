@@ -39,6 +39,7 @@ class RegressionStudy final : public Study {
 
  private:
   [[nodiscard]] bool has_kind(std::string_view kind) const;
+  [[nodiscard]] SpectralFlow flow(const RegressionDynamics& dynamics, int threads) const;
   [[nodiscard]] Outcome evolve_fixed(const RegressionDynamics& dynamics, int threads) const;
   [[nodiscard]] EvaluatedWeights final_weights(const DynamicsResult& result) const;
   [[nodiscard]] const RegressionDynamics& named(const std::string& name) const;
