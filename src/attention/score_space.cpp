@@ -82,9 +82,9 @@ double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const Covariate
   std::uint32_t group = context.next_group;
   mixing_ = score_directions(weights, key, group);
   // All of the covariates are known: B = 1, and nothing orthogonal to it is left.
-  rank_ = dimension_;
+  reserve_rank(dimension_);
   basis_.setIdentity(dimension_, dimension_);
-  take_coordinates(context.covariates);
+  std::copy_n(context.covariates, size_of(rank_) * stride_, attention_.coordinates());
   return loss(weights);
 }
 
@@ -99,16 +99,6 @@ ScoreSpaceLoss::Columns ScoreSpaceLoss::score_directions(const RotatedWeights& w
   for (Eigen::Index h = 0; h < heads_; ++h) noise_directions_.col(h).noalias() = weights.heads[size_of(h)].yx * query_;
   directions.rightCols(heads_) = directions.leftCols(heads_) + task_weights_ * noise_directions_;
   return directions;
-}
-
-/// Copies Z, rank_ rows.
-void ScoreSpaceLoss::take_coordinates(const double* coordinates) {
-  if (rank_ > largest_rank_) {
-    largest_rank_ = rank_;
-    attention_ = ScoreSpaceAttention(size_of(rank_), size_of(heads_), size_of(length_));
-  }
-  attention_.set_rank(size_of(rank_));
-  std::copy_n(coordinates, size_of(rank_) * stride_, attention_.coordinates());
 }
 
 double ScoreSpaceLoss::loss(const RotatedWeights& weights) {
@@ -140,16 +130,26 @@ std::uint32_t ScoreSpaceLoss::draw_responses(const StreamKey& key, std::uint32_t
   return group;
 }
 
+/// Sets r, with room for it.
+void ScoreSpaceLoss::reserve_rank(Eigen::Index rank) {
+  rank_ = rank;
+  if (rank_ > largest_rank_) {
+    largest_rank_ = rank_;
+    attention_ = ScoreSpaceAttention(size_of(rank_), size_of(heads_), size_of(length_));
+  }
+  attention_.set_rank(size_of(rank_));
+}
+
 double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const Eigen::VectorXd& query, const Columns& basis,
                                   const double* coordinates) {
   query_ = query;
   basis_ = basis;
-  rank_ = basis.cols();
+  reserve_rank(basis.cols());
   mixing_.resize(rank_, heads_);
   for (Eigen::Index h = 0; h < heads_; ++h) {
     mixing_.col(h).noalias() = basis_.transpose() * (weights.heads[size_of(h)].xx * query_);
   }
-  take_coordinates(coordinates);
+  std::copy_n(coordinates, size_of(rank_) * stride_, attention_.coordinates());
   attend(0, false, plain_);
   return integrated_loss(weights, plain_);
 }
