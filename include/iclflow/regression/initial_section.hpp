@@ -39,6 +39,8 @@ class Start {
   double scale_ = 0.0;
   double own_ratio_ = 1.0;
   std::uint64_t seed_ = 0;
+  bool positive_ = false;                      ///< of "random"
+  bool equal_omega_ = false;                   ///< of "random"
   std::shared_ptr<const NamedWeights> named_;  ///< of a weights file, else empty
   std::string weights_text_;
 };
