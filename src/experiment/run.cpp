@@ -152,11 +152,11 @@ class Run {
       summary = make_summary(experiment_, results_);
       write_whole(folder_.summary_file(), summary.dump(2) + "\n");
     });
-    const bool shown =
-        told && keep("report.html", [&] {
-          for (const std::string& text : write_figures_and_report(experiment_, folder_, results_, summary))
-            complain(text);
-        });
+    const bool shown = !options_.report || (told && keep("report.html", [&] {
+                                              for (const std::string& text :
+                                                   write_figures_and_report(experiment_, folder_, results_, summary))
+                                                complain(text);
+                                            }));
     if (stopped_ == Status::interrupted) {
       complain(kept && told ? "interrupted; everything so far is kept, --resume goes on" : "interrupted");
       return RunStatus::interrupted;
@@ -186,6 +186,10 @@ class Run {
       met = false;
       complain(fmt::format("expected {} of at most {}, got {}", expectation.at("key").get<std::string>(),
                            expectation.at("allowed").dump(), expectation.at("value").dump()));
+    }
+    for (const std::string& sentence : missed_checks(summary)) {
+      met = false;
+      complain(sentence);
     }
     return met ? RunStatus::completed : RunStatus::expectation_missed;
   }

@@ -19,6 +19,7 @@ struct Watch {
 struct RunOptions {
   int threads = 1;
   double checkpoint_seconds = 10.0;  ///< least time between two checkpoints of a member
+  bool report = true;                ///< draw figures and write report.html
 };
 
 enum class RunStatus { completed, failed, expectation_missed, interrupted };
