@@ -39,12 +39,17 @@ std::vector<double> emergence_counts(const DynamicsSummary& dynamics, const Traj
   return counts;
 }
 
+/// Tasks by End, then those served by heads of one sign and of both signs.
 std::vector<double> end_counts(const Trajectory& member) {
-  std::vector<double> counts(end_count, 0.0);
+  std::vector<double> counts(end_count + 2, 0.0);
   const Matrix mu = last_matrix(member["mu"]);
   const Matrix omega = last_matrix(member["omega_block"]);
   if (!mu.allFinite() || !omega.allFinite()) return counts;
-  for (const End end : classify_ends(mu, omega)) counts[static_cast<std::size_t>(end)] += 1.0;
+  for (const End end : classify_ends(mu, omega)) {
+    counts[static_cast<std::size_t>(end)] += 1.0;
+    counts[end_count] += end == End::dedicated || end == End::superposed || end == End::shared ? 1.0 : 0.0;
+    counts[end_count + 1] += end == End::zero_sum || end == End::opposed ? 1.0 : 0.0;
+  }
   return counts;
 }
 
@@ -74,11 +79,17 @@ void add_ends(const DynamicsSummary& dynamics, Json& json) {
   static constexpr const char* keys[] = {"emerged", "largest_value", "order", "heads"};
   json["emergence"] = Json::object();
   for (std::size_t k = 0; k < std::size(keys); ++k) add_mean(keys[k], emergence, k, json["emergence"]);
+  json["emergence"]["strength"] = Json::array();
   if (!dynamics.order) json["emergence"]["order"] = nullptr;
+  for (Eigen::Index i = 0; dynamics.order && i < dynamics.order->cols(); ++i) {
+    json["emergence"]["strength"].push_back(dynamics.order->col(i).maxCoeff());
+  }
   json["ends"] = Json::object();
   for (std::size_t k = 0; k < end_count; ++k) {
     add_mean(std::string(name(static_cast<End>(k))), ends, k, json["ends"]);
   }
+  add_mean("one_sign", ends, end_count, json["ends"]);
+  add_mean("both_signs", ends, end_count + 1, json["ends"]);
 }
 
 }  // namespace iclflow

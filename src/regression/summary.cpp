@@ -91,7 +91,8 @@ Phases mean_phases(const DynamicsSummary& dynamics) {
   return find_phases(loss.times, loss.mean, *dynamics.end_loss);
 }
 
-/// Standard errors over seeds of the seeds' own emergence times and widths.
+/// Standard errors over seeds of the seeds' own emergence times and widths. The width is the mean of their own, too:
+/// that of the mean loss is larger by the spread of their emergence times.
 void add_phase_errors(const DynamicsSummary& dynamics, Json& json) {
   std::vector<std::vector<double>> times;
   std::vector<std::vector<double>> widths;
@@ -102,6 +103,7 @@ void add_phase_errors(const DynamicsSummary& dynamics, Json& json) {
     if (width(own)) widths.push_back({*width(own)});
   }
   json["emergence_time_standard_error"] = scalar(mean_of(times).standard_error);
+  json["emergence_width"] = scalar(mean_of(widths).value);
   json["emergence_width_standard_error"] = scalar(mean_of(widths).standard_error);
 }
 

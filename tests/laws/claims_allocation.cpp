@@ -192,6 +192,7 @@ BOOST_AUTO_TEST_CASE(unused_entries_vanish_as_predicted) {
   BOOST_TEST(std::abs(2.0 * c * t_omega.back() * omega.back() - 1.0) < correction / 100.0);
   // mu[0][1]: log mu = -2 g t + b log t + const, g = P phi mu_1 / L, b = (e - 2)(1 + x) / e: from one time to ten times
   // that.
+  // theory: eq:unused-decay-power
   const double g = P * mu / 500.0;
   const auto [t_mu, unused] = column("mu", 1, 9e2, 1.1e4);
   const double first = t_mu.front();
@@ -217,7 +218,7 @@ BOOST_AUTO_TEST_CASE(unused_entries_vanish_as_predicted) {
   BOOST_TEST(frozen.back() > 0.01);
   const auto idle = column("mu", 4, 9e2, 1.1e4);
   const double idle_fall = std::log(idle.second.back() / idle.second.front());
-  // g (e^y - e y) with y = sqrt(5) omega of the frozen head on either task; E_gh takes both.
+  // theory: eq:unused-decay. g (e^y - e y) with y = sqrt(5) omega of the frozen head on either task; E_gh takes both.
   const double y = std::sqrt(5.0) * frozen.back();
   const double rate = 2.0 * g * (std::exp(y) - std::numbers::e * y);
   BOOST_TEST_MESSAGE("idle mu: " << idle_fall / (last - first) << " against " << -rate);

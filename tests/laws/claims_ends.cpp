@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_double_winner_keeps_both_tasks_of_a_small_rival) {
     return ends(
         evolve(p, balanced_start(p, mu, Matrix{{shared, shared}, {1e-4, y * shared}}), {0.0, 1e5}, "rosenbrock4"));
   };
-  // Threshold: ln y = y/2 - 1, y = 0.4639.
+  // Threshold: ln y = y/2 - 1, y = 0.4639                                 theory: eq:superposition-threshold
   BOOST_TEST((end_of(0.45) == std::vector<End>(2, End::superposed)));
   BOOST_TEST((end_of(0.48) == std::vector<End>(2, End::dedicated)));
 }
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(merged_pair_or_shared_head) {
     }
   }
   BOOST_TEST(clear > 190);
-  // Modes are normal: the angle of (|a|, |b|) is uniform, P(shared) = (1 - (4/pi) arctan rho*) / 2.
+  // P(shared) = (1 - (4/pi) arctan rho*) / 2                              theory: eq:shared-fraction
   const double expected = 0.5 * (1.0 - 4.0 / std::numbers::pi * std::atan(critical));
   BOOST_TEST_MESSAGE("shared " << found_shared << " of 200, expected " << 200 * expected);
   BOOST_TEST(std::abs(found_shared / 200.0 - expected) < 4.0 * std::sqrt(expected * (1.0 - expected) / 200.0));
@@ -199,7 +199,9 @@ BOOST_AUTO_TEST_CASE(pairs_are_approached_algebraically) {
   const auto exponent = [&](const Problem& p, const InitialState& start) {
     const Trajectory run = evolve(p, start, times, "rosenbrock4");
     std::vector<double> excess;
-    for (std::size_t k = 1; k < run.samples(); ++k) excess.push_back(coefficient(p, run["loss"].at(k)[0]) - 1.0);
+    for (std::size_t k = 1; k < run.samples(); ++k) {
+      excess.push_back(coefficient(p, run["loss"].at(k)[0]) - best_coefficient(p).value());
+    }
     return fit_power_law(std::vector<double>(times.begin() + 1, times.end()), excess).exponent;
   };
   const Matrix value{{0.1}, {-0.05}};
@@ -211,6 +213,14 @@ BOOST_AUTO_TEST_CASE(pairs_are_approached_algebraically) {
   // theory: eq:pair-approach. What omega adds to the metric is of relative order z^2 (merged) and z (split), 0.01 here.
   BOOST_TEST(std::abs(slow + 2.0 / 3.0) < 0.02);
   BOOST_TEST(std::abs(fast + 4.0 / 5.0) < 0.02);
+  // Three heads on two tasks: zero sum without opposite pairs, kappa - 1 ~ z: mu^4 ~ t merged, mu^3 ~ t split.
+  const Problem three = tasks(Parametrisation::merged, 3, 2);
+  const double slower = exponent(three, random_start(three, 0.01, 1));
+  const Problem three_split = tasks(Parametrisation::split, 3, 2);
+  const double faster = exponent(three_split, imbalanced(random_start(three_split, 0.05, 1), 0.1));
+  BOOST_TEST_MESSAGE("three heads: merged " << slower << ", imbalanced " << faster);
+  BOOST_TEST(std::abs(slower + 1.0 / 2.0) < 0.02);
+  BOOST_TEST(std::abs(faster + 2.0 / 3.0) < 0.02);
 }
 
 // Split: any imbalance lets unused values cross zero; all starts end at the best of H heads, dedicated or not. The same
