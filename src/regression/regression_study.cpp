@@ -13,6 +13,7 @@
 #include "iclflow/regression/prediction.hpp"
 #include "iclflow/regression/problem_section.hpp"
 #include "iclflow/regression/summary.hpp"
+#include "iclflow/spectral/emergence_order.hpp"
 
 namespace iclflow {
 
@@ -167,6 +168,8 @@ nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResu
   json["dynamics"] = nlohmann::ordered_json::array();
   for (const DynamicsResult& result : results) {
     DynamicsSummary summary{&result};
+    summary.initial_mu = &start_.spectral().mu;
+    summary.order = emergence_order(problem_, start_.spectral());
     if (is_theory(result)) {
       const Trajectory& run = result.members.front();
       const RegressionDynamics& one = named(result.name);
