@@ -163,6 +163,7 @@ BOOST_AUTO_TEST_CASE(merged_pair_or_shared_head) {
     }
   }
   BOOST_TEST(clear > 190);
+  BOOST_TEST(std::abs(found_shared - predicted_shared) <= 200 - clear);
   // P(shared) = (1 - (4/pi) arctan rho*) / 2                              theory: eq:shared-fraction
   const double expected = 0.5 * (1.0 - 4.0 / std::numbers::pi * std::atan(critical));
   BOOST_TEST_MESSAGE("shared " << found_shared << " of 200, expected " << 200 * expected);
