@@ -46,6 +46,9 @@ Scaling read_scaling(const Section& section) {
   return scaling;
 }
 
+/// What tells columns apart in a legend: what stands behind the last dot.
+std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
 struct Points {
   std::vector<double> x, y, error;  ///< error is empty unless every point has one
 };
@@ -169,8 +172,8 @@ FittedScaling fit_scaling(const Scaling& scaling, const Table& table, const std:
       const Points part = fitted_part(scaling, all);
       Json json = {{"y", scaling.y[k]}, {"group", group.empty() ? Json(nullptr) : Json(group)}};
       json["points"] = part.x.size();
-      std::string label = scaling.labels.empty() ? scaling.y[k] : scaling.labels[k];
-      if (!group.empty()) label += fmt::format(", {} = {}", scaling.group, group);
+      std::string label = scaling.labels.empty() ? last_part(scaling.y[k]) : scaling.labels[k];
+      if (!group.empty()) label += fmt::format(", {} = {}", last_part(scaling.group), group);
       ScalingSeries drawn{label, all.x, all.y, all.error, {}};
       try {
         const StraightLine line = fit_line(scaling, part);

@@ -1,8 +1,9 @@
 #include "iclflow/plots/scaling_figure.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <stdexcept>
 
 #include "style.hpp"
@@ -17,28 +18,23 @@ constexpr double panel_cm = 5.8;
 constexpr double axis_cm = 1.15;
 constexpr double left_points = 42.0;
 constexpr double right_points = 10.0;
-constexpr std::size_t longest_label = 40;
+constexpr std::size_t longest_label = 58;
 
-/// "-0.498(12)": digits as far as the standard error's second one.
+/// "−0.498 ± 0.012": digits as far as the standard error's second one.
 std::string with_error(double value, double error) {
-  char text[64];
-  if (!(error > 0.0) || !std::isfinite(error)) {
-    std::snprintf(text, sizeof text, "%.4g", value);
-    return text;
-  }
+  const std::string sign = value < 0.0 ? "−" : "";
+  if (!(error > 0.0) || !std::isfinite(error)) return fmt::format("{}{:.4g}", sign, std::abs(value));
   const int digits = std::clamp(1 - static_cast<int>(std::floor(std::log10(error))), 0, 9);
-  std::snprintf(text, sizeof text, "%.*f ± %.*f", digits, value, digits, error);
-  return text;
+  return fmt::format("{}{:.{}f} ± {:.{}f}", sign, std::abs(value), digits, error, digits);
 }
 
 std::string exponent_name(const ScalingFigure& figure) { return figure.logarithm ? "slope" : "exponent"; }
 
 std::string label(const ScalingFigure& figure, const ScalingSeries& series) {
-  std::string text = shortened(series.label, longest_label);
-  if (series.fit) {
-    text += ": " + exponent_name(figure) + " " + with_error(series.fit->slope, series.fit->slope_standard_error);
-  }
-  return text;
+  if (!series.fit) return shortened(series.label, longest_label);
+  const std::string law =
+      ": " + exponent_name(figure) + " " + with_error(series.fit->slope, series.fit->slope_standard_error);
+  return shortened(series.label, longest_label - std::min(characters(law), longest_label - 8)) + law;
 }
 
 std::string point(std::size_t k) {
@@ -159,7 +155,7 @@ void plot(Drawing& drawing, const ScalingFigure& figure, const Axes& range) {
     }
     const std::string data = drawing.block(points);
     if (!series.standard_error.empty()) {
-      list.add(data + " using 1:2:3:4 with yerrorbars pt -1 lw 1.0 lc rgb '" + colour(k) + "'");
+      list.add(data + " using 1:3:(0):($4-$3) with vectors nohead lw 1.0 lc rgb '" + colour(k) + "'");
     }
     list.add(data + " using 1:2 with points " + point(k));
   }

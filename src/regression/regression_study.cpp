@@ -141,6 +141,7 @@ nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResu
       summary.end_loss = mean;
     }
     json["dynamics"].push_back(dynamics_json(summary));
+    add_loss_ratios(problem_, result, json["dynamics"].back());
   }
   json["comparison"] = nlohmann::ordered_json::array();
   for (const DynamicsResult& theory : results) {

@@ -204,6 +204,7 @@ Json comparison_json(const DynamicsResult& theory, const DynamicsResult& simulat
   add_gap("emergence_time_gap", comparison.emergence_time_gap, json);
   add_gap("mu_gap", comparison.mu_gap, json);
   add_gap("omega_gap", comparison.omega_gap, json);
+  add_gap("late_excess", comparison.late_excess, json);
   return json;
 }
 
