@@ -67,6 +67,19 @@ BOOST_AUTO_TEST_CASE(order_of_emergence) {
   BOOST_TEST((merged - Matrix{{0.3}, {0.0}, {0.3}}).norm() < 1e-15);
 }
 
+BOOST_AUTO_TEST_CASE(random_starts_of_one_sign_and_equal_omega) {
+  Problem p;
+  p.heads = 3;
+  p.task_dimensions = {2, 2};
+  p.signal_variance = {1.0, 1.0};
+  const auto any = random_start(p, 0.1, 5);
+  BOOST_TEST((any.mu.minCoeff() < 0.0 && any.omega.minCoeff() < 0.0));
+  const auto positive = random_start(p, 0.1, 5, true);
+  BOOST_TEST((positive.mu == any.mu.cwiseAbs() && positive.omega == any.omega.cwiseAbs()));
+  const auto equal = random_start(p, 0.1, 5, false, true);
+  BOOST_TEST((equal.mu == any.mu && (equal.omega.array() == 0.1).all()));
+}
+
 BOOST_AUTO_TEST_CASE(superposition_of_one_or_all) {
   Problem p;
   p.heads = 2;
