@@ -1,4 +1,4 @@
-#include "iclflow/regression/summary.hpp"
+#include "iclflow/regression/loss_ratios.hpp"
 
 #include <cmath>
 
