@@ -10,6 +10,7 @@
 #include "iclflow/regression/bounded_flow.hpp"
 #include "iclflow/regression/figures.hpp"
 #include "iclflow/regression/flow_phases.hpp"
+#include "iclflow/regression/loss_ratios.hpp"
 #include "iclflow/regression/prediction.hpp"
 #include "iclflow/regression/problem_section.hpp"
 #include "iclflow/regression/summary.hpp"
