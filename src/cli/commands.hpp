@@ -22,6 +22,7 @@ void add_report(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_evaluate(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
+void add_claims(CLI::App& app, Action& action);
 /// optimum.
 void add_planned(CLI::App& app, Action& action);
 
