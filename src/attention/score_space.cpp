@@ -53,11 +53,9 @@ ScoreSpaceLoss::ScoreSpaceLoss(const Problem& problem)
       response_factor_(problem.response_factor()),
       normals_(normals_array(size_of(dimension_))),
       signal_(normals_array(size_of(dimension_))),
-      coordinates_(normals_array(size_of(largest_rank_) * stride_)),
       noise_(normals_array(size_of(tasks_) * stride_)),
-      attention_(aligned_zeros<double>(size_of(heads_) * stride_)),
-      direction_(aligned_zeros<double>(size_of(heads_) * padded(size_of(largest_rank_)))),
-      pooled_(aligned_zeros<double>(size_of(heads_) * padded(size_of(std::max(largest_rank_, tasks_))))),
+      pooled_noise_(aligned_zeros<double>(size_of(heads_) * padded(size_of(tasks_)))),
+      attention_(size_of(largest_rank_), size_of(heads_), size_of(length_)),
       noise_directions_(tasks_, heads_) {
   for (int i = 0; i <= problem.tasks(); ++i) block_begin_.push_back(problem.block_begin(i));
   for (const double lambda : problem.signal_variance) {
@@ -71,19 +69,39 @@ ScoreSpaceLoss::ScoreSpaceLoss(const Problem& problem)
 double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const StreamKey& key) {
   std::uint32_t group = fill_normals(key, 0, normals_.get(), whole_groups<double>(size_of(dimension_)));
   query_ = Eigen::Map<const Eigen::VectorXd>(normals_.get(), dimension_);
-  Columns directions(dimension_, weights.responses_scored ? 2 * heads_ : heads_);
-  for (Eigen::Index h = 0; h < heads_; ++h) directions.col(h).noalias() = weights.heads[size_of(h)].xx * query_;
-  if (weights.responses_scored) {
-    group = draw_responses(key, group);
-    // y_l = s_y G^T x_l + eps_l, so a score is x_l . (M_X q + s_y G M_Y q) + eps_l . M_Y q
-    for (Eigen::Index h = 0; h < heads_; ++h)
-      noise_directions_.col(h).noalias() = weights.heads[size_of(h)].yx * query_;
-    directions.rightCols(heads_) = directions.leftCols(heads_) + task_weights_ * noise_directions_;
-  }
+  const Columns directions = score_directions(weights, key, group);
   rank_ = std::min(directions.cols(), dimension_);
   orthonormal_basis(directions, rank_, basis_, mixing_);
-  fill_normals(key, group, coordinates_.get(), whole_groups<double>(size_of(rank_) * stride_));
+  attention_.set_rank(size_of(rank_));
+  fill_normals(key, group, attention_.coordinates(), whole_groups<double>(size_of(rank_) * stride_));
+  return loss(weights);
+}
 
+double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const CovariateView& context, const StreamKey& key) {
+  query_ = Eigen::Map<const Eigen::VectorXd>(context.query, dimension_);
+  std::uint32_t group = context.next_group;
+  mixing_ = score_directions(weights, key, group);
+  // All of the covariates are known: B = 1, and nothing orthogonal to it is left.
+  reserve_rank(dimension_);
+  basis_.setIdentity(dimension_, dimension_);
+  std::copy_n(context.covariates, size_of(rank_) * stride_, attention_.coordinates());
+  return loss(weights);
+}
+
+/// d x H: M_X q, or d x 2H with the YX block: followed by the directions that read responses too.
+ScoreSpaceLoss::Columns ScoreSpaceLoss::score_directions(const RotatedWeights& weights, const StreamKey& key,
+                                                         std::uint32_t& group) {
+  Columns directions(dimension_, weights.responses_scored ? 2 * heads_ : heads_);
+  for (Eigen::Index h = 0; h < heads_; ++h) directions.col(h).noalias() = weights.heads[size_of(h)].xx * query_;
+  if (!weights.responses_scored) return directions;
+  group = draw_responses(key, group);
+  // y_l = s_y G^T x_l + eps_l, so a score is x_l . (M_X q + s_y G M_Y q) + eps_l . M_Y q
+  for (Eigen::Index h = 0; h < heads_; ++h) noise_directions_.col(h).noalias() = weights.heads[size_of(h)].yx * query_;
+  directions.rightCols(heads_) = directions.leftCols(heads_) + task_weights_ * noise_directions_;
+  return directions;
+}
+
+double ScoreSpaceLoss::loss(const RotatedWeights& weights) {
   attend(0, false, plain_);
   double loss = integrated_loss(weights, plain_);
   if (weights.responses_scored) {
@@ -112,34 +130,55 @@ std::uint32_t ScoreSpaceLoss::draw_responses(const StreamKey& key, std::uint32_t
   return group;
 }
 
-/// Softmax over tokens with scores Z R[:, first + h] (+ eps_l . M_Y^h q), its pooled coordinates and overlaps.
-void ScoreSpaceLoss::attend(Eigen::Index first, bool noise_scored, Attended& out) {
-  const std::size_t heads = size_of(heads_);
-  const std::size_t rank = size_of(rank_);
-  const std::size_t row = padded(size_of(largest_rank_));
-  double* p = attention_.get();
-  for (std::size_t h = 0; h < heads; ++h) {
-    std::copy_n(mixing_.col(first + static_cast<Eigen::Index>(h)).data(), rank, direction_.get() + h * row);
+/// Sets r, with room for it.
+void ScoreSpaceLoss::reserve_rank(Eigen::Index rank) {
+  rank_ = rank;
+  if (rank_ > largest_rank_) {
+    largest_rank_ = rank_;
+    attention_ = ScoreSpaceAttention(size_of(rank_), size_of(heads_), size_of(length_));
   }
-  scores(coordinates_.get(), stride_, rank, direction_.get(), row, heads, p);
-  for (std::size_t h = 0; noise_scored && h < heads; ++h) {
-    for (Eigen::Index i = 0; i < tasks_; ++i) {
-      add_scaled(noise_.get() + size_of(i) * stride_, noise_directions_(i, static_cast<Eigen::Index>(h)), stride_,
-                 p + h * stride_);
-    }
-  }
-  softmax(p, stride_, size_of(length_), heads);
-  out.pooled = pooled(coordinates_.get(), rank_);
-  out.z.noalias() = basis_ * out.pooled;
-  const Eigen::Map<const Columns> attention(p, static_cast<Eigen::Index>(stride_), heads_);
-  out.overlap.noalias() = attention.transpose() * attention;
+  attention_.set_rank(size_of(rank_));
 }
 
-/// sum_l p^h_l of each of `rows` token rows under the current attention, rows x H.
-ScoreSpaceLoss::Columns ScoreSpaceLoss::pooled(const double* tokens, Eigen::Index rows) {
-  const std::size_t row = padded(size_of(std::max(largest_rank_, tasks_)));
-  pool(tokens, stride_, size_of(rows), attention_.get(), size_of(heads_), pooled_.get(), row);
-  return Eigen::Map<const Columns, 0, Eigen::OuterStride<>>(pooled_.get(), rows, heads_,
+double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const Eigen::VectorXd& query, const Columns& basis,
+                                  const double* coordinates) {
+  query_ = query;
+  basis_ = basis;
+  reserve_rank(basis.cols());
+  mixing_.resize(rank_, heads_);
+  for (Eigen::Index h = 0; h < heads_; ++h) {
+    mixing_.col(h).noalias() = basis_.transpose() * (weights.heads[size_of(h)].xx * query_);
+  }
+  std::copy_n(coordinates, size_of(rank_) * stride_, attention_.coordinates());
+  attend(0, false, plain_);
+  return integrated_loss(weights, plain_);
+}
+
+/// Softmax over tokens with scores Z R[:, first + h] (+ eps_l . M_Y^h q), its pooled coordinates and overlaps.
+void ScoreSpaceLoss::attend(Eigen::Index first, bool noise_scored, Attended& out) {
+  for (Eigen::Index h = 0; h < heads_; ++h) {
+    std::copy_n(mixing_.col(first + h).data(), size_of(rank_), attention_.mixing(size_of(h)));
+  }
+  attention_.score();
+  for (Eigen::Index h = 0; noise_scored && h < heads_; ++h) {
+    for (Eigen::Index i = 0; i < tasks_; ++i) {
+      add_scaled(noise_.get() + size_of(i) * stride_, noise_directions_(i, h), stride_,
+                 attention_.attention(size_of(h)));
+    }
+  }
+  attention_.attend();
+  using Strided = Eigen::Map<const Columns, 0, Eigen::OuterStride<>>;
+  const Eigen::OuterStride<> stride(static_cast<Eigen::Index>(attention_.pooled_stride()));
+  out.pooled = Strided(attention_.pooled(0), rank_, heads_, stride);
+  out.overlap = Strided(attention_.overlap(0), heads_, heads_, stride);
+  out.z.noalias() = basis_ * out.pooled;
+}
+
+/// sum_l p^h_l eps_l under the current attention, I x H.
+ScoreSpaceLoss::Columns ScoreSpaceLoss::pooled_noise() {
+  const std::size_t row = padded(size_of(tasks_));
+  pool(noise_.get(), stride_, size_of(tasks_), attention_.attention(0), size_of(heads_), pooled_noise_.get(), row);
+  return Eigen::Map<const Columns, 0, Eigen::OuterStride<>>(pooled_noise_.get(), tasks_, heads_,
                                                             Eigen::OuterStride<>(static_cast<Eigen::Index>(row)));
 }
 
@@ -173,13 +212,13 @@ double ScoreSpaceLoss::integrated_loss(const RotatedWeights& weights, const Atte
 /// Loss of the current attention at the drawn G and eps; only the covariates' part orthogonal to B is integrated out.
 double ScoreSpaceLoss::drawn_loss(const RotatedWeights& weights, const Attended& at) {
   Eigen::VectorXd residual = -task_weights_.transpose() * query_;
-  Columns pooled_noise = Columns::Zero(tasks_, heads_);
-  if (noise_variance_ > 0.0) pooled_noise = pooled(noise_.get(), tasks_);
+  Columns read_noise = Columns::Zero(tasks_, heads_);
+  if (noise_variance_ > 0.0) read_noise = pooled_noise();
   std::vector<Matrix> value;
   for (Eigen::Index h = 0; h < heads_; ++h) {
     const RotatedWeights::Head& head = weights.heads[size_of(h)];
     value.emplace_back(head.uy * task_weights_.transpose() + head.ux);  // N^h = s_y U_Y G^T + U_X
-    residual.noalias() += value.back() * at.z.col(h) + head.uy * pooled_noise.col(h);
+    residual.noalias() += value.back() * at.z.col(h) + head.uy * read_noise.col(h);
   }
   return 0.5 * (residual.squaredNorm() + orthogonal_power(at, value));
 }

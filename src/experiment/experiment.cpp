@@ -171,7 +171,6 @@ Experiment make_experiment(const Document& document, const Systems& systems) {
   experiment.system = system.name();
   if (root.has("sweep")) root.fail("sweep", "makes this a sweep of experiments", "iclflow sweep FILE");
   if (root.has("scaling")) root.fail("scaling", "stands in a file without [sweep]", "[[scaling]] beside [sweep]");
-  root.refuse_planned("evaluation");
   experiment.study = system.parse(root);
   check_names(root, *experiment.study);
   experiment.time = read_time(root, *experiment.study);

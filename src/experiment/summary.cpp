@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "iclflow/analysis/late_mean.hpp"
 #include "iclflow/experiment/run.hpp"
 
 namespace iclflow {
@@ -34,12 +35,12 @@ Json check(const std::vector<Expectation>& expectations, const Json& summary) {
   return checked;
 }
 
-std::string status(const Experiment& experiment, const std::vector<DynamicsResult>& results) {
+std::string status(const Experiment& experiment, const std::vector<DynamicsResult>& results, bool measured) {
   const auto failed = [](const DynamicsResult& r) { return !r.failure.empty(); };
   const auto interrupted = [](const DynamicsResult& r) { return r.interrupted; };
   if (std::any_of(results.begin(), results.end(), failed)) return "failed";
   const bool all = results.size() == experiment.study->dynamics().size();
-  return !all || std::any_of(results.begin(), results.end(), interrupted) ? "interrupted" : "completed";
+  return !all || !measured || std::any_of(results.begin(), results.end(), interrupted) ? "interrupted" : "completed";
 }
 
 std::vector<std::uint64_t> all_seeds(const Experiment& experiment) {
@@ -50,22 +51,6 @@ std::vector<std::uint64_t> all_seeds(const Experiment& experiment) {
     }
   }
   return seeds;
-}
-
-double mean(const std::vector<double>& values) {
-  double sum = 0.0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
-/// Standard error of the mean; null with fewer than two values.
-Json standard_error(const std::vector<double>& values) {
-  if (values.size() < 2) return nullptr;
-  const double middle = mean(values);
-  double squares = 0.0;
-  for (const double value : values) squares += (value - middle) * (value - middle);
-  const auto n = static_cast<double>(values.size());
-  return std::sqrt(squares / (n - 1.0) / n);
 }
 
 /// What became of each [[event]] in one dynamics: the members that met it, and when first.
@@ -81,8 +66,9 @@ Json met_events(const std::vector<Event>& events, const DynamicsResult& result) 
       if (first != member.events.end()) times.push_back(first->time);
     }
     all.push_back({{"quantity", event.quantity}, {"level", event.level}, {"direction", direction}});
-    all.back()["time"] = times.empty() ? Json(nullptr) : Json(mean(times));
-    all.back()["time_standard_error"] = standard_error(times);
+    const std::optional<Estimate> time = times.empty() ? std::nullopt : std::optional(mean_estimate(times));
+    all.back()["time"] = time ? Json(time->value) : Json(nullptr);
+    all.back()["time_standard_error"] = time && time->standard_error ? Json(*time->standard_error) : Json(nullptr);
     all.back()["count"] = times.size();
   }
   return all;
@@ -100,17 +86,18 @@ void add_met_events(const Experiment& experiment, const std::vector<DynamicsResu
 
 }  // namespace
 
-Json make_summary(const Experiment& experiment, const std::vector<DynamicsResult>& results) {
+Json make_summary(const Experiment& experiment, const std::vector<DynamicsResult>& results, const Measured& measured) {
   Json summary;
   summary["version"] = version();
   summary["title"] = experiment.title;
   summary["system"] = experiment.system;
-  summary["status"] = status(experiment, results);
+  summary["status"] = status(experiment, results, measured.whole);
   summary["seeds"] = all_seeds(experiment);
   summary["problem"] = experiment.study->problem();
   summary["prediction"] = experiment.study->predict();
   const Json own = experiment.study->summarise(results);
   for (const auto& [key, value] : own.items()) summary[key] = value;
+  for (const auto& [key, value] : measured.keys.items()) summary[key] = value;
   add_met_events(experiment, results, summary);
   summary["expect"] = check(experiment.expectations, summary);
   if (experiment.claim) {

@@ -6,8 +6,6 @@
 #include <limits>
 #include <set>
 
-#include "iclflow/spectral/population_loss.hpp"
-
 namespace iclflow {
 
 namespace {
@@ -80,6 +78,17 @@ std::vector<std::uint64_t> read_seeds(const Section& section, bool single_allowe
   return seeds;
 }
 
+Closure read_closure(const Section& section) {
+  Closure closure;
+  closure.name = section.choice("closure", {closures()}, closure.name);
+  if (closure.name == "sampled") {
+    closure.sampled.contexts = static_cast<int>(
+        section.integer("contexts", SampledLoss::smallest, largest_context_count, closure.sampled.contexts));
+    closure.sampled.seed = static_cast<std::uint64_t>(section.integer("seed", 0, largest_seed, 0));
+  }
+  return closure;
+}
+
 void read_evaluation_set(const Section& section, RegressionDynamics& dynamics) {
   dynamics.estimator = section.choice("estimator", {{"tokens"}, {"score-space"}}, "tokens");
   dynamics.simulation.precision = section.choice("precision", {{"double", "single"}}, "double") == "double"
@@ -96,6 +105,7 @@ void read_attention(const Section& section, double final_time, RegressionDynamic
     dynamics.learning_rate = section.number("learning_rate", Sign::positive);
   } else {
     dynamics.stepper = read_stepper(section, final_time, false);
+    dynamics.simulation.symmetrised = section.boolean("symmetrised", false);
   }
   dynamics.simulation.batch = static_cast<int>(section.integer("batch", 1, largest_context_count, 1000));
   dynamics.seeds = read_seeds(section, !sgd);
@@ -105,7 +115,7 @@ void read_attention(const Section& section, double final_time, RegressionDynamic
 }  // namespace
 
 DynamicsPart RegressionDynamics::part() const {
-  return {name, kind, kind == "spectral-flow" ? closure : estimator, seeds, kind != "fixed"};
+  return {name, kind, kind == "spectral-flow" ? closure.name : estimator, seeds, kind != "fixed"};
 }
 
 RegressionDynamics read_dynamics(const Section& section, double final_time) {
@@ -113,8 +123,7 @@ RegressionDynamics read_dynamics(const Section& section, double final_time) {
   dynamics.kind = section.choice("kind", {{"spectral-flow", "attention", "fixed"}});
   dynamics.name = section.text("name", dynamics.kind);
   if (dynamics.kind == "spectral-flow") {
-    const Choices choices{closures(), planned_closures()};
-    dynamics.closure = section.choice("closure", choices, "large-context");
+    dynamics.closure = read_closure(section);
     dynamics.stepper = read_stepper(section, final_time, true);
   } else if (dynamics.kind == "attention") {
     read_attention(section, final_time, dynamics);
@@ -130,12 +139,21 @@ void RegressionDynamics::resolve(TomlText& text) const {
   text.element("dynamics");
   text.put("name", name);
   text.put("kind", kind);
-  if (kind == "spectral-flow") text.put("closure", closure);
+  if (kind == "spectral-flow") {
+    text.put("closure", closure.name);
+    if (closure.name == "sampled") {
+      text.put("contexts", closure.sampled.contexts);
+      text.put("seed", closure.sampled.seed);
+    }
+  }
   if (method == Method::sgd) {
     text.put("method", "sgd");
     text.put("learning_rate", learning_rate);
   }
-  if (method == Method::gradient_flow) text.put("method", "gradient-flow");
+  if (method == Method::gradient_flow) {
+    text.put("method", "gradient-flow");
+    text.put("symmetrised", simulation.symmetrised);
+  }
   if (method == Method::reduced_flow || method == Method::gradient_flow) resolve_stepper(stepper, text);
   if (kind == "spectral-flow") return;
   if (kind == "attention") {

@@ -40,6 +40,16 @@ void check_memory(const Section& section, const Problem& problem) {
   }
 }
 
+/// A start at which the closure does not hold.
+void check_domain(const Section& section, const Problem& problem, const Start& start, const RegressionDynamics& one) {
+  if (one.kind != "spectral-flow" || one.closure.name == "sampled") return;  // that one holds everywhere
+  const SpectralFlow flow = make_flow(problem, start.spectral(), one.closure);
+  if (flow.quantity(SpectralFlow::closure_margin, flow.initial()) > 0.0) return;
+  section.fail("closure",
+               fmt::format("\"{}\" does not hold at the start: {}", one.closure.name, flow.beyond(flow.initial())),
+               "a start inside its domain, or closure = \"sampled\"");
+}
+
 std::string describe_stepper(const StepperInfo& info) {
   return fmt::format("order {}, {}{}; {}", info.order, info.adaptive ? "adaptive" : "fixed step",
                      info.implicit ? ", implicit" : "", info.citation);
@@ -60,9 +70,13 @@ class Regression final : public System {
     for (const Section& section : root.sections("dynamics")) {
       dynamics.push_back(read_dynamics(section, final_time(root)));
       if (dynamics.back().kind != "spectral-flow") check_memory(section, problem);
+      check_domain(section, problem, start, dynamics.back());
     }
+    std::vector<std::string> names;
+    for (const RegressionDynamics& one : dynamics) names.push_back(one.name);
+    auto evaluation = read_evaluation(root, problem, names);
     return std::make_unique<RegressionStudy>(std::move(problem), std::move(start), std::move(dynamics),
-                                             logarithmic(root));
+                                             logarithmic(root), std::move(evaluation));
   }
 
   [[nodiscard]] std::vector<CatalogueEntry> catalogue() const override {
@@ -71,8 +85,8 @@ class Regression final : public System {
         {"dynamics", "attention", "all weights; method sgd (fresh contexts) or gradient-flow (fixed contexts)"},
         {"dynamics", "fixed", "keeps the initial weights"},
         {"closures", "large-context", "leading order for large d and L"},
-        {"closures", "finite-dimension", "first order in 1/L at fixed d", true},
-        {"closures", "sampled", "any L and d, by common random numbers", true}};
+        {"closures", "finite-dimension", "first order in 1/L at fixed d; ends where D_hh / L = 0.2"},
+        {"closures", "sampled", "any L and d, by common random numbers (contexts, seed)"}};
     for (const StepperInfo& info : steppers()) {
       entries.push_back({"steppers", std::string(info.name), describe_stepper(info)});
     }
@@ -84,7 +98,11 @@ class Regression final : public System {
                     {"estimators", "score-space", "L x min(H, d) normals a context, no token formed", true},
                     {"presets", "aligned", "mu = omega = scale, own-task mu own_ratio times larger"},
                     {"presets", "authors", "K = Q = L^-3/4 on the diagonal, V and O alike, own-task entries doubled"},
-                    {"presets", "random", "mu and omega independent scale * N(0, 1), keyed by seed"}});
+                    {"presets", "random", "mu and omega independent scale * N(0, 1), keyed by seed"},
+                    {"presets", "limit", "the dedicated limit, all other entries exactly zero"}});
+    for (const EstimatorInfo& info : estimator_kinds()) {
+      entries.push_back({"baselines", std::string(info.name), std::string(info.description)});
+    }
     return entries;
   }
 };

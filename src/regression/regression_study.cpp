@@ -1,26 +1,28 @@
 #include "regression_study.hpp"
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
 #include "iclflow/integrate/descent.hpp"
 #include "iclflow/problem/quantity.hpp"
+#include "iclflow/regression/bounded_flow.hpp"
 #include "iclflow/regression/figures.hpp"
 #include "iclflow/regression/flow_phases.hpp"
 #include "iclflow/regression/prediction.hpp"
 #include "iclflow/regression/problem_section.hpp"
 #include "iclflow/regression/summary.hpp"
-#include "iclflow/spectral/spectral_flow.hpp"
 
 namespace iclflow {
 
 RegressionStudy::RegressionStudy(Problem problem, Start start, std::vector<RegressionDynamics> dynamics,
-                                 bool logarithmic_time)
+                                 bool logarithmic_time, std::optional<EvaluationPlan> evaluation)
     : problem_(std::move(problem)),
       start_(std::move(start)),
       dynamics_(std::move(dynamics)),
-      logarithmic_time_(logarithmic_time) {
+      logarithmic_time_(logarithmic_time),
+      evaluation_(std::move(evaluation)) {
   for (const RegressionDynamics& one : dynamics_) parts_.push_back(one.part());
 }
 
@@ -36,7 +38,7 @@ std::size_t RegressionStudy::values_per_sample(std::size_t k) const {
   const auto heads = static_cast<std::size_t>(problem_.heads);
   const auto tasks = static_cast<std::size_t>(problem_.tasks());
   const std::size_t spectrum = heads * (2 * tasks + static_cast<std::size_t>(problem_.dimension()));
-  return spectrum + (dynamics_.at(k).method == Method::reduced_flow ? 1 + tasks : 6);
+  return spectrum + (dynamics_.at(k).method == Method::reduced_flow ? 2 + tasks : 6);
 }
 
 void RegressionStudy::check_times(std::size_t k, const std::vector<double>& times) const {
@@ -63,9 +65,10 @@ bool RegressionStudy::has_quantity(const std::string& quantity) const {
 }
 
 std::vector<std::string_view> RegressionStudy::figures() const {
-  if (!has_kind("spectral-flow") && !has_kind("attention")) return {"allocation"};  // nothing moves
-  std::vector<std::string_view> names{"loss", "spectrum", "allocation"};
+  std::vector<std::string_view> names{"allocation"};
+  if (has_kind("spectral-flow") || has_kind("attention")) names = {"loss", "spectrum", "allocation"};
   if (has_kind("attention")) names.emplace_back("leakage");
+  if (evaluation_) names.emplace_back("evaluation");
   return names;
 }
 
@@ -78,6 +81,7 @@ void RegressionStudy::resolve(TomlText& text) const {
   resolve_problem(problem_, text);
   start_.resolve(text);
   for (const RegressionDynamics& one : dynamics_) one.resolve(text);
+  if (evaluation_) evaluation_->resolve(text);
 }
 
 nlohmann::ordered_json RegressionStudy::problem() const { return problem_json(problem_); }
@@ -94,7 +98,14 @@ Outcome RegressionStudy::evolve_fixed(const RegressionDynamics& one, int threads
   system->declare(outcome.trajectory);
   outcome.trajectory.times.push_back(0.0);
   system->observe(system->initial(), outcome.trajectory);
+  outcome.last.state = system->initial();
   return outcome;
+}
+
+SpectralFlow RegressionStudy::flow(const RegressionDynamics& one, int threads) const {
+  Closure closure = one.closure;
+  closure.sampled.threads = threads;
+  return make_flow(problem_, start_.spectral(), closure);
 }
 
 Outcome RegressionStudy::evolve(std::size_t k, std::size_t member, const std::vector<double>& times,
@@ -102,17 +113,48 @@ Outcome RegressionStudy::evolve(std::size_t k, std::size_t member, const std::ve
   const RegressionDynamics& one = dynamics_.at(k);
   if (one.method == Method::fixed) return evolve_fixed(one, threads);
   if (one.method == Method::reduced_flow) {
-    return integrate(SpectralFlow(problem_, start_.spectral(), one.closure), times, one.stepper, events, control);
+    return integrate_within(flow(one, threads), one.closure.name, times, one.stepper, events, control);
   }
   SimulationOptions options = one.simulation;
   options.seed = one.seeds.at(member);
   options.threads = threads;
   if (one.method == Method::gradient_flow) {
-    const auto system = make_gradient_flow(problem_, start_.layout(), start_.weights(), options);
+    const auto system = make_gradient_flow(problem_, start_.layout(), start_.perturbed_weights(options.seed), options);
     return integrate(*system, times, one.stepper, events, control);
   }
-  const auto system = make_descent(problem_, start_.layout(), start_.weights(), options);
+  const auto system = make_descent(problem_, start_.layout(), start_.perturbed_weights(options.seed), options);
   return descend(*system, one.learning_rate, times, events, control);
+}
+
+/// Final weights of a finished dynamics; a theory's are its embedded final state.
+EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result) const {
+  EvaluatedWeights weights{result.name, {}};
+  const Trajectory& first = result.members.front();
+  const auto matrix = [&](std::string_view name) {
+    const std::span<const double> last = first[name].last();
+    return Matrix(
+        Eigen::Map<const Matrix>(last.data(), problem_.heads, static_cast<Eigen::Index>(last.size()) / problem_.heads));
+  };
+  weights.spectral = {matrix("mu"), matrix("omega")};
+  if (result.kind == "spectral-flow") {
+    weights.closure = result.variant;
+    const InitialState end = balanced_start(problem_, weights.spectral.mu, weights.spectral.omega);
+    const Eigen::VectorXd embedded = embed(problem_, rotations(problem_), end);
+    weights.members.push_back(acting(WeightLayout::of(problem_), embedded));
+    return weights;
+  }
+  if (result.kind == "fixed") weights.closure = "large-context";
+  for (const Eigen::VectorXd& state : result.final_states) {
+    weights.members.push_back(acting(start_.layout(), state));
+  }
+  return weights;
+}
+
+Measured RegressionStudy::measure(const std::vector<DynamicsResult>& results, const MeasureControl& control) const {
+  if (!evaluation_) return {};
+  std::vector<EvaluatedWeights> weights;
+  for (const DynamicsResult& result : results) weights.push_back(final_weights(result));
+  return evaluate_weights(problem_, *evaluation_, weights, control);
 }
 
 nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResult>& results) const {
@@ -127,8 +169,8 @@ nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResu
       const Trajectory& run = result.members.front();
       const RegressionDynamics& one = named(result.name);
       summary.end_loss = run["loss"].last()[0];
-      summary.exact_phases = locate_phases(SpectralFlow(problem_, start_.spectral(), one.closure), one.stepper,
-                                           run.times.back(), run["loss"].at(0)[0], *summary.end_loss);
+      summary.exact_phases =
+          locate_phases(flow(one, 1), one.stepper, run.times.back(), run["loss"].at(0)[0], *summary.end_loss);
     } else if (result.kind == "attention" && first_theory != results.end()) {
       summary.end_loss = first_theory->members.front()["loss"].last()[0];
     } else if (result.kind == "attention" && whole(result) && !has_kind("spectral-flow")) {
@@ -155,7 +197,8 @@ nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResu
 std::vector<DrawnFigure> RegressionStudy::draw(const std::vector<DynamicsResult>& results,
                                                const nlohmann::ordered_json& summary,
                                                const FigureRequest& request) const {
-  const FigureSource source{problem_, results, summary, request.title, logarithmic_time_};
+  const FigureSource source{problem_,      results,           summary,
+                            request.title, logarithmic_time_, evaluation_ ? &*evaluation_ : nullptr};
   std::vector<DrawnFigure> drawn;
   for (const std::string& kind : request.figures) drawn.push_back(draw_figure(kind, source, request.folder));
   return drawn;

@@ -164,7 +164,10 @@ Json dynamics_json(const DynamicsSummary& dynamics) {
   json["final_time"] = or_null(final_time(result));
   const Mean loss = final_mean(result, "loss");
   json["final_loss"] = scalar(loss.value);
-  if (attention) json["final_loss_standard_error"] = scalar(loss.standard_error);
+  if (result.kind == "attention") json["final_loss_standard_error"] = scalar(loss.standard_error);
+  // Without seeds the error is that of the sampled population loss.
+  const Mean sampling = final_mean(result, "loss_standard_error");
+  if (result.kind != "attention" && !sampling.value.empty()) json["final_loss_standard_error"] = scalar(sampling.value);
   json["phases"] = phases_json(mean_phases(dynamics));
   if (attention) json["phases"]["emergence_time_standard_error"] = emergence_error(dynamics);
   const std::size_t heads = result.members.front()["mu"].shape.front();

@@ -2,31 +2,33 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <limits>
 #include <stdexcept>
 
+#include "iclflow/spectral/finite_dimension.hpp"
 #include "iclflow/spectral/large_context.hpp"
 
 namespace iclflow {
 
-const std::vector<std::string_view>& closures() {
-  static const std::vector<std::string_view> names{"large-context"};
-  return names;
+double PopulationLoss::margin(const Eigen::VectorXd& /*state*/) const {
+  return std::numeric_limits<double>::infinity();
 }
 
-const std::vector<std::string_view>& planned_closures() {
-  static const std::vector<std::string_view> names{"finite-dimension", "sampled"};
+std::string PopulationLoss::beyond(const Eigen::VectorXd& /*state*/) const { return {}; }
+
+std::optional<double> PopulationLoss::standard_error(const Eigen::VectorXd& /*state*/) const { return std::nullopt; }
+
+const std::vector<std::string_view>& closed_form_closures() {
+  static const std::vector<std::string_view> names{"large-context", "finite-dimension"};
   return names;
 }
 
 std::unique_ptr<PopulationLoss> make_population_loss(std::string_view closure, const Problem& problem,
                                                      const Coordinates& coordinates) {
   if (closure == "large-context") return std::make_unique<LargeContext>(problem, coordinates);
-  const auto& planned = planned_closures();
-  const bool is_planned = std::find(planned.begin(), planned.end(), closure) != planned.end();
-  throw std::invalid_argument(fmt::format("closure \"{}\" is {}: \"{}\" is allowed", closure,
-                                          is_planned ? "planned but not there yet" : "unknown",
-                                          fmt::join(closures(), "\", \"")));
+  if (closure == "finite-dimension") return std::make_unique<FiniteDimension>(problem, coordinates);
+  throw std::invalid_argument(fmt::format("closure \"{}\" has no closed form: \"{}\" is allowed", closure,
+                                          fmt::join(closed_form_closures(), "\", \"")));
 }
 
 }  // namespace iclflow

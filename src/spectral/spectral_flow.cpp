@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <limits>
 #include <span>
 
 #include "iclflow/problem/quantity.hpp"
@@ -45,10 +46,10 @@ struct SpectralFlow::Parts {
   Mobility mobility;
   Eigen::VectorXd speed;  ///< kappa / w, w = 1 for mu
 
-  Parts(const Problem& p, const InitialState& initial, std::string_view closure, bool full)
+  Parts(const Problem& p, const InitialState& initial, const LossFactory& make_loss, bool full)
       : problem(p),
         coordinates(choose_coordinates(p, initial, full)),
-        loss(make_population_loss(closure, p, coordinates)),
+        loss(make_loss(p, coordinates)),
         start(SpectralState{initial.mu, on_coordinates(p, coordinates, initial.omega)}.flat()),
         mobility(choose_mobility(
             p, start,
@@ -69,13 +70,28 @@ struct SpectralFlow::Parts {
   }
 };
 
+SpectralFlow::SpectralFlow(const Problem& problem, const InitialState& start, const LossFactory& loss,
+                           bool full_coordinates)
+    : parts_(std::make_unique<const Parts>(problem, start, loss, full_coordinates)) {}
+
 SpectralFlow::SpectralFlow(const Problem& problem, const InitialState& start, std::string_view closure,
                            bool full_coordinates)
-    : parts_(std::make_unique<const Parts>(problem, start, closure, full_coordinates)) {}
+    : SpectralFlow(
+          problem, start,
+          [closure](const Problem& p, const Coordinates& coordinates) {
+            return make_population_loss(closure, p, coordinates);
+          },
+          full_coordinates) {}
 
 SpectralFlow::~SpectralFlow() = default;
 
 const Coordinates& SpectralFlow::coordinates() const { return parts_->coordinates; }
+
+bool SpectralFlow::bounded() const {
+  return parts_->loss->margin(parts_->start) != std::numeric_limits<double>::infinity();
+}
+
+std::string SpectralFlow::beyond(const Eigen::VectorXd& y) const { return parts_->loss->beyond(products(y)); }
 
 Eigen::VectorXd SpectralFlow::initial() const {
   Eigen::VectorXd y;
@@ -131,6 +147,9 @@ void SpectralFlow::declare(Trajectory& trajectory) const {
                      {"head", "task"}, {heads, tasks});
   trajectory.declare("omega", "semi-singular values of the key-query circuits, score factor included",
                      {"head", "coordinate"}, {heads, dimension});
+  if (parts_->loss->standard_error(parts_->start)) {
+    trajectory.declare("loss_standard_error", "standard error of the loss over the closure's contexts");
+  }
 }
 
 void SpectralFlow::observe(const Eigen::VectorXd& y, Trajectory& trajectory) const {
@@ -148,10 +167,12 @@ void SpectralFlow::observe(const Eigen::VectorXd& y, Trajectory& trajectory) con
   trajectory.append(2, row(state.mu));
   trajectory.append(3, row(block));
   trajectory.append(4, row(full));
+  if (const auto error = parts_->loss->standard_error(x)) trajectory.append(5, std::span<const double>(&*error, 1));
 }
 
 double SpectralFlow::quantity(const std::string& name, const Eigen::VectorXd& y) const {
   const Problem& problem = parts_->problem;
+  if (name == closure_margin) return parts_->loss->margin(products(y));
   const Quantity wanted = parse_quantity(name, problem.heads, problem.tasks());
   const Eigen::VectorXd x = products(y);
   if (wanted.kind == Quantity::Kind::loss) return parts_->loss->value(x);

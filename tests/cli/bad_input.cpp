@@ -73,8 +73,10 @@ std::vector<Mistake> mistakes() {
       {"stepper = \"dopri5\"", "stepper = \"euler\"", "dynamics[0].step", "is missing", -3},
       {"stepper = \"dopri5\"", "stepper = \"rk5\"", "dynamics[0].stepper", "\"rk4\""},
       {"stepper = \"dopri5\"", "relative_tolerance = 0", "dynamics[0].relative_tolerance", "above 0"},
-      {"stepper = \"dopri5\"", "closure = \"sampled\"", "dynamics[0].closure", "planned and not there yet"},
-      {"stepper = \"dopri5\"", "closure = \"finite-dimension\"", "dynamics[0].closure", "planned and not there yet"},
+      {"stepper = \"dopri5\"", "closure = \"exact\"", "dynamics[0].closure", "\"finite-dimension\", \"sampled\""},
+      {"stepper = \"dopri5\"", "contexts = 4000", "dynamics[0].contexts", "not known"},
+      {"stepper = \"dopri5\"", "closure = \"sampled\"\ncontexts = 63", "dynamics[0].contexts", "64", 1},
+      {"stepper = \"dopri5\"", "closure = \"sampled\"\nseed = -1", "dynamics[0].seed", "(-1)", 1},
       {"name = \"simulation\"", "name = \"theory_event\"", "dynamics[1].name", "without _event"},
       {"stepper = \"dopri5\"", "stepper = \"rk4\"\nstep = 1e-300", "dynamics[0].step", "maximum_steps", 1},
       {"noise_variance = 0.1", "noise_variance = 1e308", "problem.noise_variance", "at most 1e+60 times"},
@@ -135,6 +137,21 @@ BOOST_AUTO_TEST_CASE(every_mistake_is_one_line_with_file_line_and_key) {
       BOOST_TEST(!std::filesystem::exists(scratch / "run"));
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_start_where_the_closure_does_not_hold) {
+  const Scratch scratch;
+  const auto refused = [&](const std::string& omega, const std::string& condition) {
+    const std::string base = program::replaced(program::small_experiment(), "omega = 0.1", "omega = " + omega);
+    const std::string text =
+        program::replaced(base, "stepper = \"dopri5\"", "stepper = \"dopri5\"\nclosure = \"finite-dimension\"");
+    const auto answer = program::iclflow(scratch, {"run", scratch.write("e.toml", text), "--out", "run"});
+    check_refused(answer, {fmt::format("e.toml:{}: key 'dynamics[0].closure': ", line_of(text, "closure")), condition,
+                           "closure = \"sampled\""});
+  };
+  refused("0.71", "2 omega^2 = 1.0082 of head 0 on task 0 (omega = 0.71) must be below 1");
+  // (1 - 2 0.45^2)^(-5/2) / 20 = 0.183 holds, with 0.48 it is 0.234.
+  refused("0.48", "D / L = 0.234");
 }
 
 BOOST_AUTO_TEST_CASE(files_that_are_no_experiments) {

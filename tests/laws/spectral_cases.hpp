@@ -1,10 +1,12 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "iclflow/problem/initial.hpp"
-#include "iclflow/trajectory/dynamics.hpp"
+#include "iclflow/reduction/closures.hpp"
 
 /// Starts on which every law of the reduced flow is tested: nothing equal, nothing zero, nothing of one sign.
 namespace spectral_cases {
@@ -13,6 +15,16 @@ struct Case {
   std::string name;
   iclflow::Problem problem;
   iclflow::InitialState start;
+  iclflow::Closure closure{};
+
+  [[nodiscard]] iclflow::SpectralFlow flow(bool full_coordinates = false) const {
+    return iclflow::make_flow(problem, start, closure, full_coordinates);
+  }
+  [[nodiscard]] std::unique_ptr<iclflow::PopulationLoss> loss(const iclflow::Coordinates& coordinates) const {
+    return iclflow::make_population_loss(closure, problem, coordinates);
+  }
+  /// A sampled closure obeys a symmetry of the data law in the mean over its contexts only.
+  [[nodiscard]] bool is_sampled() const { return closure.name == "sampled"; }
 };
 
 /// Unequal blocks, powers and noise, H above I; omega full or constant on blocks, split products balanced or not.
@@ -37,10 +49,10 @@ inline Case make_case(std::string name, iclflow::Parametrisation parametrisation
   }
   start.imbalance_mu.setConstant(imbalance);
   start.imbalance_omega.setConstant(-0.5 * imbalance);
-  return {std::move(name), std::move(problem), std::move(start)};
+  return {std::move(name), std::move(problem), std::move(start), {}};
 }
 
-inline std::vector<Case> all() {
+inline std::vector<Case> of_large_context() {
   using iclflow::Parametrisation;
   return {make_case("merged, blocks", Parametrisation::merged, true, 0.0),
           make_case("merged, full", Parametrisation::merged, false, 0.0),
@@ -48,6 +60,20 @@ inline std::vector<Case> all() {
           make_case("balanced, full", Parametrisation::split, false, 0.0),
           make_case("imbalanced, blocks", Parametrisation::split, true, 0.3),
           make_case("imbalanced, full", Parametrisation::split, false, 0.3)};
+}
+
+/// The same cases with every closure that is registered, inside its domain.
+inline std::vector<Case> all() {
+  std::vector<Case> cases;
+  for (const auto closure : iclflow::closures()) {
+    for (Case c : of_large_context()) {
+      c.name += fmt::format(", {}", closure);
+      c.closure = {std::string(closure), {iclflow::SampledLoss::smallest, 5, 1}};
+      if (closure == "finite-dimension") c.start.omega *= 0.35;  // omega up to 1 elsewhere
+      cases.push_back(std::move(c));
+    }
+  }
+  return cases;
 }
 
 /// One classical Runge-Kutta step of any velocity, independent of the library's drivers.

@@ -52,8 +52,8 @@ BOOST_AUTO_TEST_SUITE(spectral_derivatives)
 BOOST_AUTO_TEST_CASE(gradient_is_the_derivative_of_the_loss) {
   for (const auto& c : spectral_cases::all()) {
     BOOST_TEST_CONTEXT(c.name) {
-      const iclflow::SpectralFlow flow(c.problem, c.start, "large-context");
-      const auto loss = iclflow::make_population_loss("large-context", c.problem, flow.coordinates());
+      const iclflow::SpectralFlow flow = c.flow();
+      const auto loss = c.loss(flow.coordinates());
       const VectorXd x = flat(c, flow.coordinates(), flow);
       VectorXd gradient;
       loss->gradient(x, gradient);
@@ -68,8 +68,8 @@ BOOST_AUTO_TEST_CASE(gradient_is_the_derivative_of_the_loss) {
 BOOST_AUTO_TEST_CASE(hessian_vector_is_the_derivative_of_the_gradient) {
   for (const auto& c : spectral_cases::all()) {
     BOOST_TEST_CONTEXT(c.name) {
-      const iclflow::SpectralFlow flow(c.problem, c.start, "large-context");
-      const auto loss = iclflow::make_population_loss("large-context", c.problem, flow.coordinates());
+      const iclflow::SpectralFlow flow = c.flow();
+      const auto loss = c.loss(flow.coordinates());
       const VectorXd x = flat(c, flow.coordinates(), flow);
       const VectorXd direction = (x.array() * 3.0 + 0.2).cos().matrix();
       VectorXd product;
@@ -89,8 +89,8 @@ BOOST_AUTO_TEST_CASE(hessian_vector_is_the_derivative_of_the_gradient) {
 BOOST_AUTO_TEST_CASE(velocity_is_minus_mobility_times_gradient) {
   for (const auto& c : spectral_cases::all()) {
     BOOST_TEST_CONTEXT(c.name) {
-      const iclflow::SpectralFlow flow(c.problem, c.start, "large-context", true);
-      const auto loss = iclflow::make_population_loss("large-context", c.problem, flow.coordinates());
+      const iclflow::SpectralFlow flow = c.flow(true);
+      const auto loss = c.loss(flow.coordinates());
       const VectorXd y = flow.initial();
       const VectorXd x = flow.products(y);
       VectorXd rate;
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(velocity_is_minus_mobility_times_gradient) {
 BOOST_AUTO_TEST_CASE(jacobian_is_the_derivative_of_the_velocity) {
   for (const auto& c : spectral_cases::all()) {
     BOOST_TEST_CONTEXT(c.name) {
-      const iclflow::SpectralFlow flow(c.problem, c.start, "large-context");
+      const iclflow::SpectralFlow flow = c.flow();
       const VectorXd y = flow.initial();
       Eigen::MatrixXd jacobian;
       flow.jacobian(y, jacobian);

@@ -51,11 +51,12 @@ bool keeps_signs(const iclflow::Trajectory& trajectory, const char* name) {
 
 BOOST_AUTO_TEST_SUITE(spectral_signs)
 
+// A law of the charts, whatever the closure.
 BOOST_AUTO_TEST_CASE(balanced_products_keep_their_sign_at_ten_times_the_stable_step) {
-  for (const auto& c : spectral_cases::all()) {
+  for (const auto& c : spectral_cases::of_large_context()) {
     if (c.problem.parametrisation == iclflow::Parametrisation::merged || !c.start.imbalance_mu.isZero(0.0)) continue;
     BOOST_TEST_CONTEXT(c.name) {
-      const SpectralFlow flow(c.problem, c.start, "large-context");
+      const SpectralFlow flow = c.flow();
       const double step = 10.0 * stable_step(flow, 60.0);
       std::vector<double> times;
       for (int n = 0; n <= 40; ++n) times.push_back(n * step);
@@ -66,7 +67,7 @@ BOOST_AUTO_TEST_CASE(balanced_products_keep_their_sign_at_ten_times_the_stable_s
       BOOST_TEST(keeps_signs(outcome.trajectory, "omega"));
 
       // Steps up to this size in the products themselves break it: the step is large enough to mean something.
-      const auto loss = iclflow::make_population_loss("large-context", c.problem, flow.coordinates());
+      const auto loss = c.loss(flow.coordinates());
       const VectorXd start = flow.products(flow.initial());
       const auto raw = [&](const VectorXd& x, VectorXd& rate) {
         loss->gradient(x, rate);
@@ -96,13 +97,13 @@ BOOST_AUTO_TEST_CASE(an_imbalanced_product_may_cross) {
   }
   c.start.mu.setConstant(-0.3);
   c.start.omega.setConstant(0.4);
-  const SpectralFlow flow(c.problem, c.start, "large-context");
+  const SpectralFlow flow = c.flow();
   const auto crossing = run(flow, {0.0, 200.0}, "dopri5", 0.0);
   BOOST_TEST(crossing.trajectory["mu"].last()[0] > 0.1);
 
   c.start.imbalance_mu.setZero();
   c.start.imbalance_omega.setZero();
-  const SpectralFlow balanced(c.problem, c.start, "large-context");
+  const SpectralFlow balanced = c.flow();
   const auto staying = run(balanced, {0.0, 200.0}, "dopri5", 0.0);
   BOOST_TEST(staying.trajectory["mu"].last()[0] < 0.0);
 }
@@ -132,8 +133,8 @@ BOOST_AUTO_TEST_CASE(a_start_read_from_balanced_weights_is_balanced) {
 
 BOOST_AUTO_TEST_CASE(blocks_and_all_coordinates_agree_to_tolerance_with_every_stepper) {
   const auto c = spectral_cases::make_case("", iclflow::Parametrisation::split, true, 0.3);
-  const SpectralFlow blocks(c.problem, c.start, "large-context");
-  const SpectralFlow full(c.problem, c.start, "large-context", true);
+  const SpectralFlow blocks = c.flow();
+  const SpectralFlow full = c.flow(true);
   for (const auto& stepper : iclflow::steppers()) {
     if (!stepper.adaptive) continue;
     BOOST_TEST_CONTEXT(stepper.name) {

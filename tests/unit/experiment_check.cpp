@@ -17,17 +17,17 @@ std::vector<Check> checks(const std::string& text) {
 }
 
 /// Four members; the last has no standard error.
-const std::vector<Measured> column{{1.0, 0.3}, {4.0, 0.4}, {2.0, 0.0}, {9.0, std::nullopt}};
+const std::vector<MeasuredNumber> column{{1.0, 0.3}, {4.0, 0.4}, {2.0, 0.0}, {9.0, std::nullopt}};
 
 Quantities quantities() {
   Quantities made;
-  made.find = [](const std::string& path) -> std::optional<Measured> {
-    if (path == "a") return Measured{2.0, 0.1};
-    if (path == "b") return Measured{4.0, std::nullopt};
+  made.find = [](const std::string& path) -> std::optional<MeasuredNumber> {
+    if (path == "a") return MeasuredNumber{2.0, 0.1};
+    if (path == "b") return MeasuredNumber{4.0, std::nullopt};
     return std::nullopt;
   };
   made.column = [](const std::string& name, const std::string& members) {
-    std::vector<Measured> values;
+    std::vector<MeasuredNumber> values;
     for (std::size_t k = 0; name == "c" && k < column.size(); ++k) {
       if (matches(std::string("m=").append(std::to_string(k)), members)) values.push_back(column[k]);
     }
@@ -36,7 +36,7 @@ Quantities quantities() {
   return made;
 }
 
-std::optional<Measured> value_of(const std::string& quantity, const std::string& members = "") {
+std::optional<MeasuredNumber> value_of(const std::string& quantity, const std::string& members = "") {
   return measure(checks("quantity = '" + quantity + "'\nvalue = 1\nmembers = '" + members + "'").front(), quantities());
 }
 
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(what_was_not_measured_is_missed_unless_simulations_were_lef
 BOOST_AUTO_TEST_CASE(quantities_of_columns) {
   BOOST_TEST(value_of("mean(c)")->value == 4.0);
   BOOST_TEST(!value_of("mean(c)")->standard_error.has_value());
-  const Measured first = *value_of("mean(c)", "m=[01]");
+  const MeasuredNumber first = *value_of("mean(c)", "m=[01]");
   BOOST_TEST(first.value == 2.5);
   BOOST_TEST(std::abs(*first.standard_error - 0.25) < 1e-15);  // sqrt(.3^2 + .4^2) / 2
   BOOST_TEST(value_of("max(c)")->value == 9.0);
@@ -86,10 +86,10 @@ BOOST_AUTO_TEST_CASE(quantities_of_columns) {
   BOOST_TEST(value_of("at(c, m=1)")->value == 4.0);
   BOOST_TEST(!value_of("at(c, m=7)").has_value());
   BOOST_TEST(!value_of("mean(d)").has_value());
-  const Measured ratio = *value_of("ratio(at(c, m=1), a)");
+  const MeasuredNumber ratio = *value_of("ratio(at(c, m=1), a)");
   BOOST_TEST(ratio.value == 2.0);
   BOOST_TEST(std::abs(*ratio.standard_error - 2.0 * std::hypot(0.1, 0.05)) < 1e-15);  // relative errors .1, .05
-  const Measured difference = *value_of("difference(b, a)");
+  const MeasuredNumber difference = *value_of("difference(b, a)");
   BOOST_TEST(difference.value == 2.0);
   BOOST_TEST(*difference.standard_error == 0.1);
 }

@@ -93,6 +93,18 @@ BOOST_AUTO_TEST_CASE(a_logarithm_is_fitted_in_ln_x) {
   BOOST_TEST(std::abs(series.at("intercept").get<double>() - 2.0) < 1e-13);
 }
 
+BOOST_AUTO_TEST_CASE(a_column_is_taken_off) {
+  Table table = sample();
+  table.columns.push_back({"floor", false, {}, {10, 20, 30, 40, 50, 60, missing}});
+  table.columns.push_back({"floor_standard_error", false, {}, std::vector<double>(7, 0.03)});
+  for (std::size_t k = 0; k < 7; ++k) table.columns[5].numbers[k] += table.columns[7].numbers[k];
+  for (std::size_t k = 0; k < 7; ++k) table.columns[6].numbers[k] = 0.04;
+  const FittedScaling fitted = fit_scaling(scaling("members = '[abcd]*'\nsubtract = 'floor'"), table, "t");
+  BOOST_TEST(fitted.json.at("series").at(0).at("points") == 3);
+  BOOST_TEST(std::abs(fitted.json.at("series").at(0).at("exponent").get<double>() + 0.5) < 1e-12);
+  BOOST_TEST(std::abs(fitted.figure.series.at(0).standard_error.at(0) - 0.05) < 1e-15);
+}
+
 BOOST_AUTO_TEST_CASE(columns_that_are_not_there_are_told) {
   Scaling other = scaling("");
   other.y = {"z"};

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "iclflow/attention/kernels.hpp"
+#include "iclflow/attention/score_space_attention.hpp"
 #include "iclflow/attention/weights.hpp"
 #include "iclflow/problem/rotation.hpp"
 #include "iclflow/random/stream.hpp"
@@ -23,6 +23,13 @@ struct RotatedWeights {
   RotatedWeights(const ActingWeights& weights, const Rotations& basis);
 };
 
+/// Query and covariates of one context, in the Phi basis, and where its sequence of normals goes on.
+struct CovariateView {
+  const double* query;       ///< d
+  const double* covariates;  ///< d x padded(L): entry (j, l) at j * padded(L) + l; finite on the padding
+  std::uint32_t next_group;  ///< first group of normals of the context's key that is not used yet
+};
+
 /// The population loss of arbitrary full weights given one context's draw in score space: q and the tokens' coordinates
 /// Z (L x r normals) in the span of the heads' directions, the orthogonal rest, G and eps integrated out (theory:
 /// eq:score-space-loss). A mean over draws is unbiased. One object per thread: it owns the scratch memory.
@@ -37,9 +44,18 @@ class ScoreSpaceLoss {
   /// variance where the block is leakage.
   double operator()(const RotatedWeights& weights, const StreamKey& key);
 
- private:
+  /// ell given q and all covariates, whatever their law; G and eps integrated out, and drawn from `key` for a YX block.
+  double operator()(const RotatedWeights& weights, const CovariateView& context, const StreamKey& key);
+
   using Columns = Eigen::MatrixXd;  // column-major: one column per head
 
+  /// The same for a given query and given coordinates of the tokens in a given B (d x r, orthonormal columns
+  /// whose span holds every direction W^h q). Z: row k at k * padded(L), finite on the padding. Keys must not read
+  /// responses.
+  double operator()(const RotatedWeights& weights, const Eigen::VectorXd& query, const Columns& basis,
+                    const double* coordinates);
+
+ private:
   /// Attention of all heads for one choice of scores.
   struct Attended {
     Columns pooled;   ///< m = Z^T P, r x H
@@ -47,24 +63,27 @@ class ScoreSpaceLoss {
     Columns overlap;  ///< C = P^T P, H x H
   };
 
+  Columns score_directions(const RotatedWeights& weights, const StreamKey& key, std::uint32_t& group);
+  double loss(const RotatedWeights& weights);
+  void reserve_rank(Eigen::Index rank);
   std::uint32_t draw_responses(const StreamKey& key, std::uint32_t group);
   void attend(Eigen::Index first, bool noise_scored, Attended& out);
-  Columns pooled(const double* tokens, Eigen::Index rows);
+  Columns pooled_noise();
   [[nodiscard]] double integrated_loss(const RotatedWeights& weights, const Attended& at) const;
   [[nodiscard]] double drawn_loss(const RotatedWeights& weights, const Attended& at);
   [[nodiscard]] double orthogonal_power(const Attended& at, const std::vector<Matrix>& value) const;
 
   Eigen::Index heads_, dimension_, tasks_, length_;
-  Eigen::Index largest_rank_;  ///< of B with the YX block: directions with and without it
+  Eigen::Index largest_rank_;  ///< of B; with the YX block: directions with and without it
   std::size_t stride_;
   double noise_variance_, response_factor_;
   std::vector<Eigen::Index> block_begin_;
   std::vector<double> task_variance_;     ///< a_k = s_y^2 lambda_k
   std::vector<double> signal_deviation_;  ///< sqrt(lambda) per coordinate
 
-  AlignedArray<double> normals_, signal_, coordinates_,
-      noise_;                                            ///< behind q and Ghat (d), Z (r x stride), eps (I x stride)
-  AlignedArray<double> attention_, direction_, pooled_;  ///< H x stride, H x padded(r), H x padded(max(r, I))
+  AlignedArray<double> normals_, signal_, noise_;  ///< behind q and Ghat (d), eps (I x stride)
+  AlignedArray<double> pooled_noise_;              ///< H x padded(I)
+  ScoreSpaceAttention attention_;                  ///< Z, P
   Eigen::VectorXd query_;
   Eigen::Index rank_ = 0;     ///< r
   Columns basis_, mixing_;    ///< B (d x r); R (r x H, or r x 2H with the YX block: without it, then with it)

@@ -6,6 +6,7 @@
 #include "iclflow/experiment/section.hpp"
 #include "iclflow/experiment/system.hpp"
 #include "iclflow/integrate/ode.hpp"
+#include "iclflow/reduction/closures.hpp"
 #include "iclflow/regression/simulation.hpp"
 
 namespace iclflow {
@@ -17,7 +18,7 @@ struct RegressionDynamics {
   std::string name;
   std::string kind;  ///< "spectral-flow" | "attention" | "fixed"
   Method method = Method::reduced_flow;
-  std::string closure;       ///< reduced flow
+  Closure closure{};         ///< reduced flow; threads are set per run
   std::string estimator;     ///< attention
   StepperOptions stepper{};  ///< reduced flow and gradient flow
   double learning_rate = 0.0;

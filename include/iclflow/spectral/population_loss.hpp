@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,13 +26,24 @@ class PopulationLoss {
                               Eigen::VectorXd& product) const = 0;
   /// ell_i of each task; sums to value().
   [[nodiscard]] virtual Eigen::VectorXd by_task(const Eigen::VectorXd& state) const = 0;
+
+  /// Positive where the closure holds, zero on the edge of its domain; infinite for a closure that always holds.
+  /// The derivatives exist a little beyond the edge, so that an integrator can locate it; farther out they throw
+  /// std::domain_error.
+  [[nodiscard]] virtual double margin(const Eigen::VectorXd& state) const;
+  /// What ends at the edge and what to do: "D_00 / L = 0.2 (..); use ..". Meaningful where margin() is not positive.
+  [[nodiscard]] virtual std::string beyond(const Eigen::VectorXd& state) const;
+  /// Standard error of value() where the closure is a Monte Carlo estimate; empty where it is a formula.
+  [[nodiscard]] virtual std::optional<double> standard_error(const Eigen::VectorXd& state) const;
 };
 
-/// Names that make_population_loss takes: "large-context" (C0).
-[[nodiscard]] const std::vector<std::string_view>& closures();
-/// Names that are part of the plan but cannot be made yet: "finite-dimension" and "sampled".
-[[nodiscard]] const std::vector<std::string_view>& planned_closures();
-/// Throws std::invalid_argument for a name that is unknown or only planned; the sentence says which.
+/// Makes the loss for the coordinates a flow has chosen.
+using LossFactory = std::function<std::unique_ptr<PopulationLoss>(const Problem&, const Coordinates&)>;
+
+/// Closures with a closed form, the names that the next function takes: "large-context" (C0), "finite-dimension" (C1).
+/// All closures: reduction/closures.hpp.
+[[nodiscard]] const std::vector<std::string_view>& closed_form_closures();
+/// Throws std::invalid_argument for another name.
 [[nodiscard]] std::unique_ptr<PopulationLoss> make_population_loss(std::string_view closure, const Problem& problem,
                                                                    const Coordinates& coordinates);
 
