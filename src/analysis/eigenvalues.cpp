@@ -64,7 +64,7 @@ Eigenpairs largest_eigenvalues(Eigen::Index size, const Apply& apply, Eigen::Ind
   Deflated deflated(size, apply, result.applications);
   std::vector<double> values;
   while (true) {
-    const Eigen::Index basis = std::min(size, std::max<Eigen::Index>(2 * count + 1, 24));
+    const Eigen::Index basis = std::min(size, 4 * count + 20);
     Spectra::SymEigsSolver<Deflated> solver(deflated, count, basis);
     solver.init();
     solver.compute(Spectra::SortRule::LargestAlge, 300, tolerance);

@@ -32,6 +32,18 @@ UnstableMode describe(const WeightLayout& layout, const Rotations& basis, double
   return mode;
 }
 
+/// d ell / d mu of every output-value entry, H x I.
+Matrix output_value_slopes(SymmetrisedGradient& gradient, const Rotations& basis, const Eigen::VectorXd& weights) {
+  const WeightLayout& layout = gradient.layout();
+  const ActingWeights slope = gradient(acting(layout, weights)).gradient;
+  Matrix slopes(layout.heads, layout.tasks);
+  for (int h = 0; h < layout.heads; ++h) {
+    const Matrix& block = slope.output_value[static_cast<std::size_t>(h)];
+    slopes.row(h) = (basis.psi.transpose() * block.rightCols(layout.tasks) * basis.psi).diagonal();
+  }
+  return slopes;
+}
+
 }  // namespace
 
 std::vector<UnstableMode> unstable_modes(const Problem& problem, const InitialState& at, const SaddleOptions& options,
@@ -51,9 +63,11 @@ std::vector<UnstableMode> unstable_modes(const Problem& problem, const InitialSt
     image = (behind - image) / (2.0 * scale);
   };
   const Eigenpairs found = largest_eigenvalues(weights.size(), apply, options.modes, 1e-8);
+  const Matrix slopes = output_value_slopes(gradient, basis, weights);
   std::vector<UnstableMode> modes;
   for (Eigen::Index k = 0; k < found.values.size(); ++k) {
     modes.push_back(describe(layout, basis, found.values(k), found.vectors.col(k)));
+    modes.back().slope = slopes(modes.back().head, modes.back().task);
   }
   return modes;
 }

@@ -109,23 +109,34 @@ Json linear_stability_json(const Problem& problem, const StabilityPlan& plan, co
   }
   put_mean("predicted_growth_rate", rates, json);
   json.erase("predicted_growth_rate_standard_error");  // entries are no sample
+  // Time of escape per e-fold of the batch or of 1/C (from C in both terms of eq:escape-time).
+  json["predicted_e_fold"] = rates.empty() ? Json(nullptr) : Json(1.0 / json["predicted_growth_rate"].get<double>());
   if (plan.saddle.modes == 0) return json;
   rates.clear();
   ThreadTeam team(threads);
+  std::vector<double> slopes;
   json["modes"] = Json::array();
+  json["largest_other"] = nullptr;
   for (const UnstableMode& mode :
        unstable_modes(problem, balanced_start(problem, state.mu, state.omega), plan.saddle, team)) {
     json["modes"].push_back({{"growth_rate", mode.growth_rate},
                              {"head", mode.head},
                              {"task", mode.task},
+                             {"slope", mode.slope},
                              {"share", mode.share},
                              {"antisymmetry", mode.antisymmetry}});
     const auto is_entry = [&](const PredictedGrowth& p) { return p.head == mode.head && p.task == mode.task; };
-    const bool unused = std::any_of(predicted.begin(), predicted.end(), is_entry);
-    if (unused && mode.share > 0.5) rates.push_back(mode.growth_rate);
+    if (mode.share < 0.5) {
+      if (json["largest_other"].is_null()) json["largest_other"] = mode.growth_rate;
+    } else if (std::any_of(predicted.begin(), predicted.end(), is_entry)) {
+      rates.push_back(mode.growth_rate);
+      slopes.push_back(mode.slope);
+    }
   }
   put_mean("growth_rate", rates, json);
+  put_mean("sampled_slope", slopes, json);
   json.erase("growth_rate_standard_error");
+  json.erase("sampled_slope_standard_error");
   return json;
 }
 

@@ -96,6 +96,12 @@ std::vector<Mistake> mistakes() {
       {"[report]", "[expect]\nloss_gap = -1\n[report]", "expect.loss_gap", "at least 0", 1},
       {"[report]", "[expect]\nlos_gap = 1\n[report]", "expect.los_gap", "loss_gap", 1},
       {"[report]", "[sweep]\nx = 1\n[report]", "sweep", "iclflow sweep FILE"},
+      {"[report]", "[optimum]\nstarts = 0\n[report]", "optimum.starts", "1 .. 100000", 1},
+      {"[report]", "[optimum]\nclosure = \"finite-dimension\"\n[report]", "optimum.closure", "\"sampled\"", 1},
+      {"[report]", "[optimum]\nstart = 3\n[report]", "optimum.start", "starts", 1},
+      {"[report]", "[stability]\nmodes = -1\n[report]", "stability.modes", "0 .. ", 1},
+      {"[report]", "[stability]\nlow = 0.5\n[report]", "stability.high", "more than low (0.5)"},
+      {"[report]", "[stability]\nmode = 3\n[report]", "stability.mode", "modes", 1},
       {"title = \"Small\"", "system = \"autoregressive\"", "system", "planned and not there yet"},
       {"title = \"Small\"", "system = \"mesa\"", "system", "\"regression\""},
       {"[problem]", "[[problem]]", "problem", "a table"},
@@ -225,7 +231,8 @@ BOOST_AUTO_TEST_CASE(the_command_line_itself) {
   check_refused(program::iclflow(scratch, {"run", file, "--threads", "0"}), {"--threads"});
   check_refused(program::iclflow(scratch, {"run", file, "--threads", "many"}), {"--threads"});
   check_refused(program::iclflow(scratch, {"run", file, "--fast"}), {"--fast"});
-  check_refused(program::iclflow(scratch, {"optimum", file}), {"optimum", "planned and not there yet"});
+  check_refused(program::iclflow(scratch, {"optimum", file, "--threads", "0"}), {"--threads"});
+  check_refused(program::iclflow(scratch, {"optimum"}), {"FILE"});
   check_refused(program::iclflow(scratch, {"report", scratch.write("file", "x")}), {"no such run folder"});
   check_refused(program::iclflow(scratch, {"compare", (scratch / "a").string(), (scratch / "b").string()}),
                 {"a: no such"});

@@ -14,6 +14,7 @@ struct UnstableMode {
   double growth_rate = 0.0;  ///< eigenvalue of -Hessian of ell, per unit of time
   int head = 0;              ///< whose output-value entry (head, task) it moves most
   int task = 0;
+  double slope = 0.0;  ///< d ell / d mu of that entry on the contexts of the linearisation
   double share = 0.0;  ///< of its squared norm in row `task` of O and column `task` of V of that head (Psi basis)
   double antisymmetry = 0.0;  ///< -2 o.v / (|o|^2 + |v|^2) of these two: 1 when O row = -V column, -1 when balanced
 };

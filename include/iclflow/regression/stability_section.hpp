@@ -23,8 +23,10 @@ struct StabilityPlan {
 [[nodiscard]] std::optional<StabilityPlan> read_stability(const Section& root, const Problem& problem);
 
 /// Of a reduced flow's final state: `predicted` (head, task, growth_rate, multiplicity of each unused entry),
-/// `predicted_growth_rate` (their mean), and unless modes = 0 `modes` (growth_rate, head, task, share, antisymmetry),
-/// largest first, and `growth_rate`, the mean of those modes that are an unused entry's.
+/// `predicted_growth_rate` (their mean g), `predicted_e_fold` (1/g: how much later the escape is per e-fold of the
+/// batch), and unless modes = 0 `modes` (growth_rate, head, task, slope, share, antisymmetry),
+/// largest first, `growth_rate` and `sampled_slope`, the means over those modes that are an unused entry's, and
+/// `largest_other`, the largest that is no output-value entry's (sampling noise: zero for the population).
 [[nodiscard]] nlohmann::ordered_json linear_stability_json(const Problem& problem, const StabilityPlan& plan,
                                                            const Closure& closure, const SpectralState& state,
                                                            int threads);
