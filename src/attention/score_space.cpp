@@ -69,20 +69,38 @@ ScoreSpaceLoss::ScoreSpaceLoss(const Problem& problem)
 double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const StreamKey& key) {
   std::uint32_t group = fill_normals(key, 0, normals_.get(), whole_groups<double>(size_of(dimension_)));
   query_ = Eigen::Map<const Eigen::VectorXd>(normals_.get(), dimension_);
-  Columns directions(dimension_, weights.responses_scored ? 2 * heads_ : heads_);
-  for (Eigen::Index h = 0; h < heads_; ++h) directions.col(h).noalias() = weights.heads[size_of(h)].xx * query_;
-  if (weights.responses_scored) {
-    group = draw_responses(key, group);
-    // y_l = s_y G^T x_l + eps_l, so a score is x_l . (M_X q + s_y G M_Y q) + eps_l . M_Y q
-    for (Eigen::Index h = 0; h < heads_; ++h)
-      noise_directions_.col(h).noalias() = weights.heads[size_of(h)].yx * query_;
-    directions.rightCols(heads_) = directions.leftCols(heads_) + task_weights_ * noise_directions_;
-  }
+  const Columns directions = score_directions(weights, key, group);
   rank_ = std::min(directions.cols(), dimension_);
   orthonormal_basis(directions, rank_, basis_, mixing_);
   attention_.set_rank(size_of(rank_));
   fill_normals(key, group, attention_.coordinates(), whole_groups<double>(size_of(rank_) * stride_));
+  return loss(weights);
+}
 
+double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const CovariateView& context, const StreamKey& key) {
+  query_ = Eigen::Map<const Eigen::VectorXd>(context.query, dimension_);
+  std::uint32_t group = context.next_group;
+  mixing_ = score_directions(weights, key, group);
+  // All of the covariates are known: B = 1, and nothing orthogonal to it is left.
+  basis_.setIdentity(dimension_, dimension_);
+  set_coordinates(context.covariates);
+  return loss(weights);
+}
+
+/// d x H: M_X q, or d x 2H with the YX block: followed by the directions that read responses too.
+ScoreSpaceLoss::Columns ScoreSpaceLoss::score_directions(const RotatedWeights& weights, const StreamKey& key,
+                                                         std::uint32_t& group) {
+  Columns directions(dimension_, weights.responses_scored ? 2 * heads_ : heads_);
+  for (Eigen::Index h = 0; h < heads_; ++h) directions.col(h).noalias() = weights.heads[size_of(h)].xx * query_;
+  if (!weights.responses_scored) return directions;
+  group = draw_responses(key, group);
+  // y_l = s_y G^T x_l + eps_l, so a score is x_l . (M_X q + s_y G M_Y q) + eps_l . M_Y q
+  for (Eigen::Index h = 0; h < heads_; ++h) noise_directions_.col(h).noalias() = weights.heads[size_of(h)].yx * query_;
+  directions.rightCols(heads_) = directions.leftCols(heads_) + task_weights_ * noise_directions_;
+  return directions;
+}
+
+double ScoreSpaceLoss::loss(const RotatedWeights& weights) {
   attend(0, false, plain_);
   double loss = integrated_loss(weights, plain_);
   if (weights.responses_scored) {
@@ -115,19 +133,24 @@ double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const Eigen::Ve
                                   const double* coordinates) {
   query_ = query;
   basis_ = basis;
-  rank_ = basis.cols();
-  mixing_.resize(rank_, heads_);
+  mixing_.resize(basis.cols(), heads_);
   for (Eigen::Index h = 0; h < heads_; ++h) {
     mixing_.col(h).noalias() = basis_.transpose() * (weights.heads[size_of(h)].xx * query_);
   }
+  set_coordinates(coordinates);
+  attend(0, false, plain_);
+  return integrated_loss(weights, plain_);
+}
+
+/// Takes the tokens' coordinates in the current B, whose columns may be more than those of a drawn one.
+void ScoreSpaceLoss::set_coordinates(const double* coordinates) {
+  rank_ = basis_.cols();
   if (rank_ > largest_rank_) {
     largest_rank_ = rank_;
     attention_ = ScoreSpaceAttention(size_of(rank_), size_of(heads_), size_of(length_));
   }
   attention_.set_rank(size_of(rank_));
   std::copy_n(coordinates, size_of(rank_) * stride_, attention_.coordinates());
-  attend(0, false, plain_);
-  return integrated_loss(weights, plain_);
 }
 
 /// Softmax over tokens with scores Z R[:, first + h] (+ eps_l . M_Y^h q), its pooled coordinates and overlaps.

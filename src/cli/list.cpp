@@ -22,7 +22,7 @@ int list() {
   for (const CatalogueEntry& entry : entries) {
     if (entry.category != category) std::cout << (category.empty() ? "" : "\n") << entry.category << '\n';
     category = entry.category;
-    std::cout << fmt::format("  {:<18}{}{}\n", entry.name, entry.planned ? "[planned] " : "", entry.description);
+    std::cout << fmt::format("  {:<24}{}{}\n", entry.name, entry.planned ? "[planned] " : "", entry.description);
   }
   return done;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -37,6 +38,7 @@ class Run {
     log_.information(fmt::format("iclflow {}: \"{}\", {} threads", version(), experiment_.title, options_.threads));
     const std::size_t count = experiment_.study->dynamics().size();
     for (std::size_t k = 0; k < count && stopped_ == Status::completed; ++k) evolve_dynamics(k);
+    if (stopped_ == Status::completed) measure();
     return finish();
   }
 
@@ -53,7 +55,10 @@ class Run {
 
   void evolve_dynamics(std::size_t k) {
     const DynamicsPart& part = experiment_.study->dynamics()[k];
-    DynamicsResult result{part.name, part.kind, part.variant, {}, {}, 0, 0.0, false, {}};
+    DynamicsResult result;
+    result.name = part.name;
+    result.kind = part.kind;
+    result.variant = part.variant;
     for (std::size_t member = 0; member < part.members() && stopped_ == Status::completed; ++member) {
       evolve_member(k, member, result);
     }
@@ -81,6 +86,7 @@ class Run {
     result.evaluations += saved->checkpoint.evaluations;
     result.wall_seconds += saved->wall_seconds;
     result.members.push_back(std::move(saved->checkpoint.trajectory));
+    result.final_states.push_back(std::move(saved->checkpoint.state));
   }
 
   /// A damaged checkpoint costs time, not the run.
@@ -141,6 +147,49 @@ class Run {
     return now;
   }
 
+  [[nodiscard]] std::filesystem::path measured_file() const { return folder_.path() / "checkpoints" / "measured.json"; }
+
+  void measure() {
+    MeasureControl control;
+    control.threads = options_.threads;
+    control.interrupted = watch_.interrupted;
+    control.kept = load_measured();
+    if (watch_.progress) {
+      control.progress = [this](double fraction) { watch_.progress("evaluation", fraction, 0.0); };
+    }
+    auto last_save = Clock::now();
+    control.keep = [&](const nlohmann::ordered_json& keys) {
+      if (seconds_since(last_save) < options_.checkpoint_seconds) return;
+      last_save = Clock::now();
+      save_measured(keys);
+    };
+    const auto start = Clock::now();
+    measured_ = experiment_.study->measure(results_, control);
+    if (measured_.keys.empty()) return;
+    save_measured(measured_.keys);
+    if (measured_.whole) {
+      say(fmt::format("evaluation: done, {:.3g} s", seconds_since(start)));
+    } else {
+      stopped_ = Status::interrupted;
+    }
+  }
+
+  void save_measured(const nlohmann::ordered_json& keys) {
+    try {
+      write_whole(measured_file(), nlohmann::ordered_json{{"experiment", print_}, {"keys", keys}}.dump());
+    } catch (const std::runtime_error& error) {
+      if (!std::exchange(unsaved_, true)) complain(fmt::format("{}; the run goes on without", error.what()));
+    }
+  }
+
+  /// What an earlier attempt measured; null when there is nothing or it is damaged, which costs time only.
+  [[nodiscard]] nlohmann::ordered_json load_measured() const {
+    std::ifstream in(measured_file());
+    const auto saved = nlohmann::ordered_json::parse(in, nullptr, false);
+    const bool ours = saved.is_object() && saved.value("experiment", nlohmann::ordered_json()) == print_;
+    return ours ? saved.value("keys", nlohmann::ordered_json()) : nlohmann::ordered_json();
+  }
+
   RunStatus finish() {
     const bool kept = keep("trajectory.nc", [this] {
       write_netcdf(
@@ -149,7 +198,7 @@ class Run {
     });
     nlohmann::ordered_json summary;
     const bool told = keep("summary.json", [&] {
-      summary = make_summary(experiment_, results_);
+      summary = make_summary(experiment_, results_, measured_);
       write_whole(folder_.summary_file(), summary.dump(2) + "\n");
     });
     const bool shown =
@@ -197,6 +246,7 @@ class Run {
   RunLog log_;
   std::uint64_t print_;
   std::vector<DynamicsResult> results_;
+  Measured measured_;
   Status stopped_ = Status::completed;
   bool unsaved_ = false;  ///< some checkpoint could not be written
 };

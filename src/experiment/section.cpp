@@ -161,6 +161,24 @@ std::vector<Section> Section::sections(std::string_view key) const {
   return result;
 }
 
+std::vector<std::variant<std::string, Section>> Section::texts_or_sections(std::string_view key) const {
+  const std::string allowed = "an array of strings and tables";
+  const Value& value = require(key, allowed);
+  if (value.kind != Value::Kind::array) fail(key, fmt::format("wrong type ({})", shown(value)), allowed);
+  std::vector<std::variant<std::string, Section>> result;
+  for (const Value& item : value.items) {
+    const std::string where = fmt::format("{}[{}]", path(key), result.size());
+    if (item.kind == Value::Kind::text) {
+      result.emplace_back(item.text);
+    } else if (item.kind == Value::Kind::table) {
+      result.emplace_back(Section(*state_->document, item, where));
+    } else {
+      fail_at(item.line, where, fmt::format("wrong type ({})", shown(item)), "a string or a table");
+    }
+  }
+  return result;
+}
+
 std::vector<std::string> Section::keys() const {
   std::vector<const Value::Entry*> entries;
   for (const auto& entry : state_->value->entries) entries.push_back(&entry);

@@ -34,12 +34,12 @@ Json check(const std::vector<Expectation>& expectations, const Json& summary) {
   return checked;
 }
 
-std::string status(const Experiment& experiment, const std::vector<DynamicsResult>& results) {
+std::string status(const Experiment& experiment, const std::vector<DynamicsResult>& results, bool measured) {
   const auto failed = [](const DynamicsResult& r) { return !r.failure.empty(); };
   const auto interrupted = [](const DynamicsResult& r) { return r.interrupted; };
   if (std::any_of(results.begin(), results.end(), failed)) return "failed";
   const bool all = results.size() == experiment.study->dynamics().size();
-  return !all || std::any_of(results.begin(), results.end(), interrupted) ? "interrupted" : "completed";
+  return !all || !measured || std::any_of(results.begin(), results.end(), interrupted) ? "interrupted" : "completed";
 }
 
 std::vector<std::uint64_t> all_seeds(const Experiment& experiment) {
@@ -54,17 +54,18 @@ std::vector<std::uint64_t> all_seeds(const Experiment& experiment) {
 
 }  // namespace
 
-Json make_summary(const Experiment& experiment, const std::vector<DynamicsResult>& results) {
+Json make_summary(const Experiment& experiment, const std::vector<DynamicsResult>& results, const Measured& measured) {
   Json summary;
   summary["version"] = version();
   summary["title"] = experiment.title;
   summary["system"] = experiment.system;
-  summary["status"] = status(experiment, results);
+  summary["status"] = status(experiment, results, measured.whole);
   summary["seeds"] = all_seeds(experiment);
   summary["problem"] = experiment.study->problem();
   summary["prediction"] = experiment.study->predict();
   const Json own = experiment.study->summarise(results);
   for (const auto& [key, value] : own.items()) summary[key] = value;
+  for (const auto& [key, value] : measured.keys.items()) summary[key] = value;
   summary["expect"] = check(experiment.expectations, summary);
   return summary;
 }

@@ -8,6 +8,8 @@ const std::vector<FigureKind>& figure_kinds() {
       {"spectrum", "mu and omega of every head and task over time, theory and simulation"},
       {"allocation", "each head's share of each task at chosen times, as heads x tasks heat maps"},
       {"leakage", "norms of the weights that the reduction says are zero, over time"},
+      {"evaluation", "loss of final weights and classical estimators against context length, one panel per law"},
+      {"regimes", "E|p|^2 against the variance of the scores: exponential, exact, saturated (only when named)"},
   };
   return kinds;
 }

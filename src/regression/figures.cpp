@@ -8,6 +8,8 @@
 
 #include "iclflow/analysis/allocation.hpp"
 #include "iclflow/analysis/comparison.hpp"
+#include "iclflow/regression/evaluation.hpp"
+#include "iclflow/regression/regimes.hpp"
 
 namespace iclflow {
 
@@ -184,6 +186,15 @@ LeakageFigure leakage_figure(const FigureSource& source) {
 }
 
 DrawnFigure draw_figure(const std::string& kind, const FigureSource& source, const std::filesystem::path& folder) {
+  if (kind == "regimes") return draw_one(kind, regimes_figure(source.problem, source.title), folder);
+  if (kind == "evaluation") {
+    const auto rows = source.summary.find("evaluation");
+    if (source.evaluation == nullptr || rows == source.summary.end() || rows->empty())
+      return {kind, "", "there is no evaluation yet"};
+    std::vector<std::string> dynamics;
+    for (const DynamicsResult& result : source.results) dynamics.push_back(result.name);
+    return draw_one(kind, evaluation_figure(*rows, *source.evaluation, source.title, source.problem, dynamics), folder);
+  }
   const bool moving = std::any_of(source.results.begin(), source.results.end(), moves);
   if (source.results.empty() || (!moving && kind != "allocation")) {
     return {kind, "", "there are fewer than two samples to draw"};

@@ -72,8 +72,12 @@ class Regression final : public System {
       if (dynamics.back().kind != "spectral-flow") check_memory(section, problem);
       check_domain(section, problem, start, dynamics.back());
     }
+    std::vector<std::string> names;
+    for (const RegressionDynamics& one : dynamics) names.push_back(one.name);
+    auto evaluation = read_evaluation(root, problem, names);
+    auto closures = read_closures(root, problem);
     return std::make_unique<RegressionStudy>(std::move(problem), std::move(start), std::move(dynamics),
-                                             logarithmic(root));
+                                             logarithmic(root), std::move(evaluation), std::move(closures));
   }
 
   [[nodiscard]] std::vector<CatalogueEntry> catalogue() const override {
@@ -96,6 +100,9 @@ class Regression final : public System {
                     {"presets", "aligned", "mu = omega = scale, own-task mu own_ratio times larger"},
                     {"presets", "authors", "K = Q = L^-3/4 on the diagonal, V and O alike, own-task entries doubled"},
                     {"presets", "random", "mu and omega independent scale * N(0, 1), keyed by seed"}});
+    for (const EstimatorInfo& info : estimator_kinds()) {
+      entries.push_back({"baselines", std::string(info.name), std::string(info.description)});
+    }
     return entries;
   }
 };

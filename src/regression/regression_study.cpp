@@ -1,6 +1,7 @@
 #include "regression_study.hpp"
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -16,11 +17,14 @@
 namespace iclflow {
 
 RegressionStudy::RegressionStudy(Problem problem, Start start, std::vector<RegressionDynamics> dynamics,
-                                 bool logarithmic_time)
+                                 bool logarithmic_time, std::optional<EvaluationPlan> evaluation,
+                                 std::optional<ClosurePlan> closures)
     : problem_(std::move(problem)),
       start_(std::move(start)),
       dynamics_(std::move(dynamics)),
-      logarithmic_time_(logarithmic_time) {
+      logarithmic_time_(logarithmic_time),
+      evaluation_(std::move(evaluation)),
+      closures_(std::move(closures)) {
   for (const RegressionDynamics& one : dynamics_) parts_.push_back(one.part());
 }
 
@@ -63,9 +67,10 @@ bool RegressionStudy::has_quantity(const std::string& quantity) const {
 }
 
 std::vector<std::string_view> RegressionStudy::figures() const {
-  if (!has_kind("spectral-flow") && !has_kind("attention")) return {"allocation"};  // nothing moves
-  std::vector<std::string_view> names{"loss", "spectrum", "allocation"};
+  std::vector<std::string_view> names{"allocation"};
+  if (has_kind("spectral-flow") || has_kind("attention")) names = {"loss", "spectrum", "allocation"};
   if (has_kind("attention")) names.emplace_back("leakage");
+  if (evaluation_) names.emplace_back("evaluation");
   return names;
 }
 
@@ -78,6 +83,8 @@ void RegressionStudy::resolve(TomlText& text) const {
   resolve_problem(problem_, text);
   start_.resolve(text);
   for (const RegressionDynamics& one : dynamics_) one.resolve(text);
+  if (evaluation_) evaluation_->resolve(text);
+  if (closures_) closures_->resolve(text);
 }
 
 nlohmann::ordered_json RegressionStudy::problem() const { return problem_json(problem_); }
@@ -94,6 +101,7 @@ Outcome RegressionStudy::evolve_fixed(const RegressionDynamics& one, int threads
   system->declare(outcome.trajectory);
   outcome.trajectory.times.push_back(0.0);
   system->observe(system->initial(), outcome.trajectory);
+  outcome.last.state = system->initial();
   return outcome;
 }
 
@@ -119,6 +127,45 @@ Outcome RegressionStudy::evolve(std::size_t k, std::size_t member, const std::ve
   }
   const auto system = make_descent(problem_, start_.layout(), start_.weights(), options);
   return descend(*system, one.learning_rate, times, events, control);
+}
+
+/// Final weights of a finished dynamics; a theory's are its embedded final state.
+EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result) const {
+  EvaluatedWeights weights{result.name, {}};
+  const Trajectory& first = result.members.front();
+  const auto matrix = [&](std::string_view name) {
+    const std::span<const double> last = first[name].last();
+    return Matrix(
+        Eigen::Map<const Matrix>(last.data(), problem_.heads, static_cast<Eigen::Index>(last.size()) / problem_.heads));
+  };
+  weights.spectral = {matrix("mu"), matrix("omega")};
+  if (result.kind == "spectral-flow") {
+    weights.closure = named(result.name).closure;
+    const InitialState end = balanced_start(problem_, weights.spectral.mu, weights.spectral.omega);
+    const Eigen::VectorXd embedded = embed(problem_, rotations(problem_), end);
+    weights.members.push_back(acting(WeightLayout::of(problem_), embedded));
+    return weights;
+  }
+  if (result.kind == "fixed") weights.closure.emplace();
+  for (const Eigen::VectorXd& state : result.final_states) {
+    weights.members.push_back(acting(start_.layout(), state));
+  }
+  return weights;
+}
+
+Measured RegressionStudy::measure(const std::vector<DynamicsResult>& results, const MeasureControl& control) const {
+  Measured measured;
+  if (evaluation_) {
+    std::vector<EvaluatedWeights> weights;
+    for (const DynamicsResult& result : results) weights.push_back(final_weights(result));
+    measured = evaluate_weights(problem_, *evaluation_, weights, control);
+  }
+  if (closures_ && measured.whole) {
+    const Measured table = measure_closures(problem_, *closures_, control);
+    measured.keys.update(table.keys);
+    measured.whole = table.whole;
+  }
+  return measured;
 }
 
 nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResult>& results) const {
@@ -160,7 +207,8 @@ nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResu
 std::vector<DrawnFigure> RegressionStudy::draw(const std::vector<DynamicsResult>& results,
                                                const nlohmann::ordered_json& summary,
                                                const FigureRequest& request) const {
-  const FigureSource source{problem_, results, summary, request.title, logarithmic_time_};
+  const FigureSource source{problem_,      results,           summary,
+                            request.title, logarithmic_time_, evaluation_ ? &*evaluation_ : nullptr};
   std::vector<DrawnFigure> drawn;
   for (const std::string& kind : request.figures) drawn.push_back(draw_figure(kind, source, request.folder));
   return drawn;

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "iclflow/experiment/system.hpp"
+#include "iclflow/regression/closure_table.hpp"
 #include "iclflow/regression/dynamics_section.hpp"
+#include "iclflow/regression/evaluation.hpp"
 #include "iclflow/regression/initial_section.hpp"
 
 namespace iclflow {
@@ -12,7 +14,8 @@ namespace iclflow {
 /// One regression experiment, parsed.
 class RegressionStudy final : public Study {
  public:
-  RegressionStudy(Problem problem, Start start, std::vector<RegressionDynamics> dynamics, bool logarithmic_time);
+  RegressionStudy(Problem problem, Start start, std::vector<RegressionDynamics> dynamics, bool logarithmic_time,
+                  std::optional<EvaluationPlan> evaluation, std::optional<ClosurePlan> closures);
 
   [[nodiscard]] const std::vector<DynamicsPart>& dynamics() const override { return parts_; }
   [[nodiscard]] std::size_t values_per_sample(std::size_t k) const override;
@@ -20,6 +23,7 @@ class RegressionStudy final : public Study {
   [[nodiscard]] std::string quantities() const override;
   [[nodiscard]] bool has_quantity(const std::string& quantity) const override;
   [[nodiscard]] std::vector<std::string_view> figures() const override;
+  [[nodiscard]] std::vector<std::string_view> further_figures() const override { return {"regimes"}; }
   [[nodiscard]] std::vector<std::string_view> expectations() const override;
   void resolve(TomlText& text) const override;
   [[nodiscard]] std::vector<Attachment> attachments() const override { return start_.attachments(); }
@@ -28,6 +32,8 @@ class RegressionStudy final : public Study {
   [[nodiscard]] std::string describe_prediction() const override;
   [[nodiscard]] Outcome evolve(std::size_t k, std::size_t member, const std::vector<double>& times,
                                const std::vector<Event>& events, int threads, const Control& control) const override;
+  [[nodiscard]] Measured measure(const std::vector<DynamicsResult>& results,
+                                 const MeasureControl& control) const override;
   [[nodiscard]] nlohmann::ordered_json summarise(const std::vector<DynamicsResult>& results) const override;
   [[nodiscard]] std::vector<DrawnFigure> draw(const std::vector<DynamicsResult>& results,
                                               const nlohmann::ordered_json& summary,
@@ -37,6 +43,7 @@ class RegressionStudy final : public Study {
   [[nodiscard]] bool has_kind(std::string_view kind) const;
   [[nodiscard]] SpectralFlow flow(const RegressionDynamics& dynamics, int threads) const;
   [[nodiscard]] Outcome evolve_fixed(const RegressionDynamics& dynamics, int threads) const;
+  [[nodiscard]] EvaluatedWeights final_weights(const DynamicsResult& result) const;
   [[nodiscard]] const RegressionDynamics& named(const std::string& name) const;
 
   Problem problem_;
@@ -44,6 +51,8 @@ class RegressionStudy final : public Study {
   std::vector<RegressionDynamics> dynamics_;
   std::vector<DynamicsPart> parts_;
   bool logarithmic_time_;
+  std::optional<EvaluationPlan> evaluation_;
+  std::optional<ClosurePlan> closures_;
 };
 
 }  // namespace iclflow

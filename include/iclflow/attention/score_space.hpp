@@ -23,6 +23,13 @@ struct RotatedWeights {
   RotatedWeights(const ActingWeights& weights, const Rotations& basis);
 };
 
+/// Query and covariates of one context, in the Phi basis, and where its sequence of normals goes on.
+struct CovariateView {
+  const double* query;       ///< d
+  const double* covariates;  ///< d x padded(L): entry (j, l) at j * padded(L) + l; finite on the padding
+  std::uint32_t next_group;  ///< first group of normals of the context's key that is not used yet
+};
+
 /// The population loss of arbitrary full weights given one context's draw in score space: q and the tokens' coordinates
 /// Z (L x r normals) in the span of the heads' directions, the orthogonal rest, G and eps integrated out (theory:
 /// eq:score-space-loss). A mean over draws is unbiased. One object per thread: it owns the scratch memory.
@@ -36,6 +43,9 @@ class ScoreSpaceLoss {
   /// of two losses at one drawn (G, eps), with and without the block, on the same tokens: unbiased, and of small
   /// variance where the block is leakage.
   double operator()(const RotatedWeights& weights, const StreamKey& key);
+
+  /// ell given q and all covariates, whatever their law; G and eps integrated out, and drawn from `key` for a YX block.
+  double operator()(const RotatedWeights& weights, const CovariateView& context, const StreamKey& key);
 
   using Columns = Eigen::MatrixXd;  // column-major: one column per head
 
@@ -53,7 +63,10 @@ class ScoreSpaceLoss {
     Columns overlap;  ///< C = P^T P, H x H
   };
 
+  Columns score_directions(const RotatedWeights& weights, const StreamKey& key, std::uint32_t& group);
+  double loss(const RotatedWeights& weights);
   std::uint32_t draw_responses(const StreamKey& key, std::uint32_t group);
+  void set_coordinates(const double* coordinates);
   void attend(Eigen::Index first, bool noise_scored, Attended& out);
   Columns pooled_noise();
   [[nodiscard]] double integrated_loss(const RotatedWeights& weights, const Attended& at) const;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "iclflow/experiment/document.hpp"
@@ -54,6 +55,8 @@ class Section {
   [[nodiscard]] Section section(std::string_view key) const;
   [[nodiscard]] std::optional<Section> find_section(std::string_view key) const;
   [[nodiscard]] std::vector<Section> sections(std::string_view key) const;
+  /// A list of strings and tables in any order; may be empty.
+  [[nodiscard]] std::vector<std::variant<std::string, Section>> texts_or_sections(std::string_view key) const;
 
   /// Keys of this table in the order of their lines; makes none of them known.
   [[nodiscard]] std::vector<std::string> keys() const;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -45,6 +46,21 @@ struct DrawnFigure {
   std::string problem;  ///< one sentence on why there is none; empty when it was drawn
 };
 
+/// How measurements on finished dynamics are watched. Empty functions are allowed.
+struct MeasureControl {
+  int threads = 1;  ///< never changes a bit of the result
+  std::function<bool()> interrupted;
+  std::function<void(double fraction)> progress;
+  std::function<void(const nlohmann::ordered_json& keys)> keep;  ///< after every piece; the callee limits its own rate
+  nlohmann::ordered_json kept;  ///< what an earlier attempt kept last; null when there is none
+};
+
+/// Keys of summary.json that were measured on finished dynamics; whole = false when interrupted before their end.
+struct Measured {
+  nlohmann::ordered_json keys = nlohmann::ordered_json::object();
+  bool whole = true;
+};
+
 /// What a System made of its part of one experiment file: validated, and able to predict, evolve, summarise and draw.
 class Study {
  public:
@@ -60,6 +76,8 @@ class Study {
   [[nodiscard]] virtual bool has_quantity(const std::string& quantity) const = 0;
   /// Figures that can be drawn of these dynamics, in order; [report] chooses among them, all by default.
   [[nodiscard]] virtual std::vector<std::string_view> figures() const = 0;
+  /// Figures that are drawn only when [report] names them.
+  [[nodiscard]] virtual std::vector<std::string_view> further_figures() const { return {}; }
   /// Keys that [expect] may bound from above, and the numbers a finished run has for one of them.
   [[nodiscard]] virtual std::vector<std::string_view> expectations() const = 0;
 
@@ -75,6 +93,13 @@ class Study {
   /// Evolves one member of dynamics k. Events that it meets are in the outcome's trajectory.
   [[nodiscard]] virtual Outcome evolve(std::size_t k, std::size_t member, const std::vector<double>& times,
                                        const std::vector<Event>& events, int threads, const Control& control) const = 0;
+  /// Measures what needs the final states, once all dynamics are whole.
+  [[nodiscard]] virtual Measured measure(const std::vector<DynamicsResult>& results,
+                                         const MeasureControl& control) const {
+    static_cast<void>(results);
+    static_cast<void>(control);
+    return {};
+  }
   /// The system's own keys of summary.json (dynamics, comparison, ...), from whatever results exist.
   [[nodiscard]] virtual nlohmann::ordered_json summarise(const std::vector<DynamicsResult>& results) const = 0;
   /// Draws what the results allow. A figure that cannot be drawn says why; nothing is thrown for it.

@@ -11,6 +11,7 @@
 #include "iclflow/plots/loss_figure.hpp"
 #include "iclflow/plots/spectrum_figure.hpp"
 #include "iclflow/problem/problem.hpp"
+#include "iclflow/regression/evaluation_section.hpp"
 
 namespace iclflow {
 
@@ -21,6 +22,7 @@ struct FigureSource {
   const nlohmann::ordered_json& summary;  ///< phases, predicted limits
   std::string title;
   bool logarithmic_time = false;
+  const EvaluationPlan* evaluation = nullptr;  ///< of [evaluation], if any
 };
 
 [[nodiscard]] LossFigure loss_figure(const FigureSource& source);

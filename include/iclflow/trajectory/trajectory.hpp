@@ -1,5 +1,6 @@
 #pragma once
 
+#include <Eigen/Core>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -56,6 +57,8 @@ struct DynamicsResult {
   double wall_seconds = 0.0;
   bool interrupted = false;
   std::string failure;  ///< empty unless the dynamics failed; one sentence
+  /// Where each member stopped, in the coordinates of its Dynamics; trajectory.nc does not hold them.
+  std::vector<Eigen::VectorXd> final_states{};
 };
 
 }  // namespace iclflow
