@@ -82,8 +82,9 @@ double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const Covariate
   std::uint32_t group = context.next_group;
   mixing_ = score_directions(weights, key, group);
   // All of the covariates are known: B = 1, and nothing orthogonal to it is left.
+  reserve_rank(dimension_);
   basis_.setIdentity(dimension_, dimension_);
-  set_coordinates(context.covariates);
+  std::copy_n(context.covariates, size_of(rank_) * stride_, attention_.coordinates());
   return loss(weights);
 }
 
@@ -129,28 +130,28 @@ std::uint32_t ScoreSpaceLoss::draw_responses(const StreamKey& key, std::uint32_t
   return group;
 }
 
-double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const Eigen::VectorXd& query, const Columns& basis,
-                                  const double* coordinates) {
-  query_ = query;
-  basis_ = basis;
-  mixing_.resize(basis.cols(), heads_);
-  for (Eigen::Index h = 0; h < heads_; ++h) {
-    mixing_.col(h).noalias() = basis_.transpose() * (weights.heads[size_of(h)].xx * query_);
-  }
-  set_coordinates(coordinates);
-  attend(0, false, plain_);
-  return integrated_loss(weights, plain_);
-}
-
-/// Takes the tokens' coordinates in the current B, whose columns may be more than those of a drawn one.
-void ScoreSpaceLoss::set_coordinates(const double* coordinates) {
-  rank_ = basis_.cols();
+/// Sets r, with room for it.
+void ScoreSpaceLoss::reserve_rank(Eigen::Index rank) {
+  rank_ = rank;
   if (rank_ > largest_rank_) {
     largest_rank_ = rank_;
     attention_ = ScoreSpaceAttention(size_of(rank_), size_of(heads_), size_of(length_));
   }
   attention_.set_rank(size_of(rank_));
+}
+
+double ScoreSpaceLoss::operator()(const RotatedWeights& weights, const Eigen::VectorXd& query, const Columns& basis,
+                                  const double* coordinates) {
+  query_ = query;
+  basis_ = basis;
+  reserve_rank(basis.cols());
+  mixing_.resize(rank_, heads_);
+  for (Eigen::Index h = 0; h < heads_; ++h) {
+    mixing_.col(h).noalias() = basis_.transpose() * (weights.heads[size_of(h)].xx * query_);
+  }
   std::copy_n(coordinates, size_of(rank_) * stride_, attention_.coordinates());
+  attend(0, false, plain_);
+  return integrated_loss(weights, plain_);
 }
 
 /// Softmax over tokens with scores Z R[:, first + h] (+ eps_l . M_Y^h q), its pooled coordinates and overlaps.

@@ -105,6 +105,7 @@ void read_attention(const Section& section, double final_time, RegressionDynamic
     dynamics.learning_rate = section.number("learning_rate", Sign::positive);
   } else {
     dynamics.stepper = read_stepper(section, final_time, false);
+    dynamics.simulation.symmetrised = section.boolean("symmetrised", false);
   }
   dynamics.simulation.batch = static_cast<int>(section.integer("batch", 1, largest_context_count, 1000));
   dynamics.seeds = read_seeds(section, !sgd);
@@ -149,7 +150,10 @@ void RegressionDynamics::resolve(TomlText& text) const {
     text.put("method", "sgd");
     text.put("learning_rate", learning_rate);
   }
-  if (method == Method::gradient_flow) text.put("method", "gradient-flow");
+  if (method == Method::gradient_flow) {
+    text.put("method", "gradient-flow");
+    text.put("symmetrised", simulation.symmetrised);
+  }
   if (method == Method::reduced_flow || method == Method::gradient_flow) resolve_stepper(stepper, text);
   if (kind == "spectral-flow") return;
   if (kind == "attention") {

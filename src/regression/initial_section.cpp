@@ -8,7 +8,9 @@
 #include <limits>
 
 #include "iclflow/experiment/json_file.hpp"
+#include "iclflow/random/stream.hpp"
 #include "iclflow/reduction/projection.hpp"
+#include "iclflow/spectral/closed_forms.hpp"
 
 namespace iclflow {
 
@@ -86,6 +88,7 @@ Start::Start(const Problem& problem, const Section& section) : problem_(problem)
   } else {
     read_numbers(section);
   }
+  perturbation_ = section.number("perturbation", Sign::non_negative, 0.0);
   section.finish();
 }
 
@@ -96,7 +99,7 @@ void Start::read_numbers(const Section& section) {
 }
 
 void Start::read_preset(const Section& section) {
-  preset_ = section.choice("preset", {{"aligned", "authors", "random"}});
+  preset_ = section.choice("preset", {{"aligned", "authors", "random", "limit"}});
   if (preset_ == "aligned") {
     scale_ = section.number("scale", Sign::positive);
     own_ratio_ = section.number("own_ratio", Sign::positive, 4.0);
@@ -106,6 +109,15 @@ void Start::read_preset(const Section& section) {
     scale_ = section.number("scale", Sign::positive);
     seed_ = static_cast<std::uint64_t>(section.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
     spectral_ = random_start(problem_, scale_, seed_);
+    read_imbalance(section);
+  } else if (preset_ == "limit") {
+    if (problem_.heads < problem_.tasks()) {
+      section.fail("preset",
+                   fmt::format("\"limit\" needs a head per task, and there are {} for {} tasks", problem_.heads,
+                               problem_.tasks()),
+                   "\"aligned\", \"authors\", \"random\"");
+    }
+    spectral_ = dedicated_start(problem_);
     read_imbalance(section);
   } else {
     spectral_ = authors_start(problem_);
@@ -161,8 +173,17 @@ Eigen::VectorXd Start::weights() const {
   return named_ ? named_->values : embed(problem_, rotations(problem_), spectral_);
 }
 
+Eigen::VectorXd Start::perturbed_weights(std::uint64_t seed) const {
+  Eigen::VectorXd all = weights();
+  if (perturbation_ == 0.0) return all;
+  NormalStream normal({seed, Stream::initial, 1, 0});
+  for (double& weight : all) weight += perturbation_ * normal();
+  return all;
+}
+
 void Start::resolve(TomlText& text) const {
   text.table("initial");
+  text.put("perturbation", perturbation_);
   if (named_) {
     text.put("weights", attached_weights);
     return;

@@ -122,10 +122,10 @@ Outcome RegressionStudy::evolve(std::size_t k, std::size_t member, const std::ve
   options.seed = one.seeds.at(member);
   options.threads = threads;
   if (one.method == Method::gradient_flow) {
-    const auto system = make_gradient_flow(problem_, start_.layout(), start_.weights(), options);
+    const auto system = make_gradient_flow(problem_, start_.layout(), start_.perturbed_weights(options.seed), options);
     return integrate(*system, times, one.stepper, events, control);
   }
-  const auto system = make_descent(problem_, start_.layout(), start_.weights(), options);
+  const auto system = make_descent(problem_, start_.layout(), start_.perturbed_weights(options.seed), options);
   return descend(*system, one.learning_rate, times, events, control);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "iclflow/attention/evaluation_set.hpp"
+#include "iclflow/attention/symmetrised_gradient.hpp"
 #include "iclflow/attention/token_estimator.hpp"
 #include "iclflow/problem/quantity.hpp"
 #include "iclflow/reduction/projection.hpp"
@@ -52,7 +53,10 @@ class AttentionModel {
         team_(options.threads),
         evaluation_(problem, basis_, evaluation_seed, static_cast<std::size_t>(options.evaluation_contexts), team_) {
     if (initial_.size() != layout.size()) throw std::invalid_argument("initial weights do not fit their layout");
-    if (options.precision == Precision::single_precision) {
+    if (options.symmetrised) {
+      symmetrised_ = std::make_unique<SymmetrisedGradient>(problem, layout, basis_, options.seed,
+                                                           static_cast<std::size_t>(options.batch), team_);
+    } else if (options.precision == Precision::single_precision) {
       gradient_ = std::make_unique<TokenGradient<float>>(problem, layout, team_);
     } else {
       gradient_ = std::make_unique<TokenGradient<double>>(problem, layout, team_);
@@ -62,6 +66,10 @@ class AttentionModel {
   [[nodiscard]] const Eigen::VectorXd& initial() const { return initial_; }
 
   void batch_gradient(std::uint64_t step, const Eigen::VectorXd& weights, Eigen::VectorXd& gradient) const {
+    if (symmetrised_) {
+      (*symmetrised_)(weights, gradient);
+      return;
+    }
     const ActingWeights slope =
         (*gradient_)(acting(layout_, weights), {options_.seed, Stream::training, static_cast<std::uint32_t>(step), 0},
                      static_cast<std::size_t>(options_.batch));
@@ -119,7 +127,8 @@ class AttentionModel {
   // Scratch memory of the estimators; a model is used by one evolution at a time.
   mutable ThreadTeam team_;
   mutable EvaluationSet evaluation_;
-  std::unique_ptr<BatchGradient> gradient_;
+  std::unique_ptr<BatchGradient> gradient_;           ///< of fresh or fixed contexts, or
+  std::unique_ptr<SymmetrisedGradient> symmetrised_;  ///< of fixed contexts with their sign flips
 };
 
 class AttentionDescent final : public DescentSystem {

@@ -33,14 +33,6 @@ double loss_at_coefficient(const Problem& problem, double kappa) {
   return loss;
 }
 
-bool equal_tasks(const Problem& problem) {
-  const auto differs = [](const auto& list) {
-    return std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>());
-  };
-  return differs(problem.task_dimensions) == problem.task_dimensions.end() &&
-         differs(problem.signal_variance) == problem.signal_variance.end();
-}
-
 /// kappa at which loss_at_coefficient, which rises with kappa, equals loss.
 double coefficient_of_loss(const Problem& problem, double loss) {
   const auto excess = [&](double kappa) { return loss_at_coefficient(problem, kappa) - loss; };
@@ -86,6 +78,14 @@ void require_one_task(const Problem& problem) {
 
 }  // namespace
 
+bool equal_tasks(const Problem& problem) {
+  const auto differs = [](const auto& list) {
+    return std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>());
+  };
+  return differs(problem.task_dimensions) == problem.task_dimensions.end() &&
+         differs(problem.signal_variance) == problem.signal_variance.end();
+}
+
 std::optional<DedicatedLimit> dedicated_limit(const Problem& problem) {
   if (problem.heads < problem.tasks()) return std::nullopt;
   DedicatedLimit limit{loss_at_coefficient(problem, e), {}, {}};
@@ -96,6 +96,18 @@ std::optional<DedicatedLimit> dedicated_limit(const Problem& problem) {
     limit.omega.push_back(1.0 / root);
   }
   return limit;
+}
+
+InitialState dedicated_start(const Problem& problem) {
+  const auto limit = dedicated_limit(problem);
+  if (!limit) throw std::invalid_argument("dedicated heads need a head per task");
+  Matrix mu = Matrix::Zero(problem.heads, problem.tasks());
+  Matrix omega = Matrix::Zero(problem.heads, problem.tasks());
+  for (int i = 0; i < problem.tasks(); ++i) {
+    mu(i, i) = limit->mu[static_cast<std::size_t>(i)];
+    omega(i, i) = limit->omega[static_cast<std::size_t>(i)];
+  }
+  return balanced_start(problem, mu, omega);
 }
 
 SingleHead best_single_head(const Problem& problem) {

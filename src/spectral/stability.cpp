@@ -27,4 +27,10 @@ std::optional<double> largest_learning_rate(const Problem& problem) {
   return 2.0 / largest;
 }
 
+double escape_time(double growth_rate, double imbalance, double mu, double level) {
+  // t = (1/2g) [asinh(2 mu/|C|) + asinh(2 level/|C|)]                    theory: eq:escape-time
+  const double c = std::abs(imbalance);
+  return (std::asinh(2.0 * mu / c) + std::asinh(2.0 * level / c)) / (2.0 * growth_rate);
+}
+
 }  // namespace iclflow

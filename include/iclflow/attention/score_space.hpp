@@ -65,8 +65,8 @@ class ScoreSpaceLoss {
 
   Columns score_directions(const RotatedWeights& weights, const StreamKey& key, std::uint32_t& group);
   double loss(const RotatedWeights& weights);
+  void reserve_rank(Eigen::Index rank);
   std::uint32_t draw_responses(const StreamKey& key, std::uint32_t group);
-  void set_coordinates(const double* coordinates);
   void attend(Eigen::Index first, bool noise_scored, Attended& out);
   Columns pooled_noise();
   [[nodiscard]] double integrated_loss(const RotatedWeights& weights, const Attended& at) const;

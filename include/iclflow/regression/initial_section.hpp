@@ -23,6 +23,8 @@ class Start {
   [[nodiscard]] const InitialState& spectral() const { return spectral_; }
   [[nodiscard]] WeightLayout layout() const;
   [[nodiscard]] Eigen::VectorXd weights() const;  ///< laid out by layout(); embedded on demand
+  /// The same with the dense normal perturbation of a seed, if the file asks for one.
+  [[nodiscard]] Eigen::VectorXd perturbed_weights(std::uint64_t seed) const;
 
   void resolve(TomlText& text) const;
   [[nodiscard]] std::vector<Attachment> attachments() const;
@@ -35,10 +37,11 @@ class Start {
 
   Problem problem_;
   InitialState spectral_;
-  std::string preset_;  ///< "aligned", "authors", "random", or empty: numbers or a weights file
+  std::string preset_;  ///< "aligned", "authors", "random", "limit", or empty: numbers or a weights file
   double scale_ = 0.0;
   double own_ratio_ = 1.0;
   std::uint64_t seed_ = 0;
+  double perturbation_ = 0.0;                  ///< standard deviation of the noise on every full weight of a simulation
   std::shared_ptr<const NamedWeights> named_;  ///< of a weights file, else empty
   std::string weights_text_;
 };

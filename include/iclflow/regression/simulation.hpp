@@ -16,7 +16,8 @@ struct SimulationOptions {
   int batch = 1000;                 ///< contexts per step (sgd), or the fixed set (gradient-flow)
   int evaluation_contexts = 20000;  ///< fixed set on which the loss is recorded, the same for every seed
   Precision precision = Precision::double_precision;
-  int threads = 1;  ///< never changes a bit of the result
+  bool symmetrised = false;  ///< gradient-flow: every context with its sign flips, the manifold stays exactly invariant
+  int threads = 1;           ///< never changes a bit of the result
 };
 
 /// Full-parameter simulation started at `weights` (laid out by `layout`). Same observables for both:

@@ -11,6 +11,9 @@ namespace iclflow {
 /// With x_i = kappa phi_i d_i / L a task's loss is (P_i / 2) x_i / (1 + x_i); kappa is the coefficient.
 /// Source: theory/05-closed-forms.md.
 
+/// All tasks have one dimension and one signal variance.
+[[nodiscard]] bool equal_tasks(const Problem& problem);
+
 struct DedicatedLimit {
   double loss;
   std::vector<double> mu;     ///< sqrt(d_i) / (1 + x_i), x_i = e phi_i d_i / L
@@ -18,6 +21,10 @@ struct DedicatedLimit {
 };
 /// One head per task: the limit of the balanced split flow from an aligned start. Empty when H < I.
 [[nodiscard]] std::optional<DedicatedLimit> dedicated_limit(const Problem& problem);
+
+/// The dedicated limit as a start: head i on task i, every other entry exactly zero (split: both of its factors), so
+/// that only noise moves it. Throws std::invalid_argument when H < I.
+[[nodiscard]] InitialState dedicated_start(const Problem& problem);
 
 struct SingleHead {
   double loss;

@@ -16,4 +16,9 @@ namespace iclflow {
 /// overshoot of mu during emergence needs a smaller one still. Empty when merged (no such direction) or H < I.
 [[nodiscard]] std::optional<double> largest_learning_rate(const Problem& problem);
 
+/// Time that an output-value entry of imbalance C = o^2 - v^2 (not zero) takes from mu to -level > 0 while its slope
+/// d ell / d mu = growth_rate > 0 is constant: when the full dynamics leaves the limit.
+/// Source: theory/08-saddle.md.
+[[nodiscard]] double escape_time(double growth_rate, double imbalance, double mu, double level);
+
 }  // namespace iclflow
