@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "iclflow/analysis/late_mean.hpp"
 #include "iclflow/analysis/monotone_cubic.hpp"
 
 namespace iclflow {
@@ -130,6 +131,19 @@ std::optional<Estimate> compare_emergence(const DynamicsResult& theory, const Dy
   return Estimate{std::abs(*seen - *expected) / *expected, standard_error(own)};
 }
 
+Estimate late_excess(const DynamicsResult& theory, const DynamicsResult& simulation) {
+  const Samples reference = samples_of(theory_run(theory), "loss");
+  std::vector<double> own;
+  for (const Trajectory& member : simulation.members) {
+    const std::size_t count = covered(member.times, reference.times);
+    if (count == 0) continue;
+    std::vector<double> difference = interpolate(reference, member.times, count);
+    for (std::size_t k = 0; k < count; ++k) difference[k] = member["loss"].values[k] - difference[k];
+    own.push_back(late_mean(difference));
+  }
+  return mean_estimate(own);
+}
+
 }  // namespace
 
 Band loss_difference(const DynamicsResult& theory, const DynamicsResult& simulation) {
@@ -158,6 +172,7 @@ Comparison compare(const DynamicsResult& theory, const DynamicsResult& simulatio
   comparison.mu_gap = compare_observable(theory, simulation, "mu", largest_final(theory, "mu")).mean;
   comparison.omega_gap =
       compare_observable(theory, simulation, "omega_block", largest_final(theory, "omega_block")).mean;
+  comparison.late_excess = late_excess(theory, simulation);
   return comparison;
 }
 

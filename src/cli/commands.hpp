@@ -21,7 +21,8 @@ void add_compare(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_evaluate(CLI::App& app, Action& action);
-/// sweep and optimum.
+void add_sweep(CLI::App& app, Action& action);
+/// optimum.
 void add_planned(CLI::App& app, Action& action);
 
 /// Every system the program knows; the first is the default.

@@ -3,7 +3,7 @@
 namespace iclflow::cli {
 
 void add_planned(CLI::App& app, Action& action) {
-  for (const char* name : {"sweep", "optimum"}) {
+  for (const char* name : {"optimum"}) {
     auto* command = app.add_subcommand(name, "planned");
     command->allow_extras();
     command->callback([&action, name] {

@@ -14,7 +14,8 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   /// fraction of one dynamics (all its seeds), time on the flow's clock of the current seed.
-  void show(const std::string& label, double fraction, double time);
+  /// The rate is told in `unit`s of `time` a second.
+  void show(const std::string& label, double fraction, double time, const char* unit = "time units");
   void clear();  ///< takes the bar away so that a line can be printed
 
  private:

@@ -148,6 +148,8 @@ void resolve_generic(const Experiment& experiment, TomlText& text) {
   for (const Expectation& expectation : experiment.expectations) text.put(expectation.key, expectation.allowed);
   text.table("report");
   text.put("figures", experiment.figures);
+  if (experiment.claim) experiment.claim->resolve(text);
+  for (const Check& check : experiment.checks) check.resolve(text);
 }
 
 }  // namespace
@@ -168,13 +170,16 @@ Experiment make_experiment(const Document& document, const Systems& systems) {
   experiment.title = root.text("title", title_of(document.file));
   const System& system = find_system(root, systems);
   experiment.system = system.name();
-  root.refuse_planned("sweep");
+  if (root.has("sweep")) root.fail("sweep", "makes this a sweep of experiments", "iclflow sweep FILE");
+  if (root.has("scaling")) root.fail("scaling", "stands in a file without [sweep]", "[[scaling]] beside [sweep]");
   experiment.study = system.parse(root);
   check_names(root, *experiment.study);
   experiment.time = read_time(root, *experiment.study);
   experiment.events = read_events(root, *experiment.study);
   experiment.expectations = read_expectations(root, *experiment.study);
   experiment.figures = read_figures(root, *experiment.study);
+  experiment.claim = read_claim(root);
+  experiment.checks = read_checks(root);
   root.finish();
   return experiment;
 }

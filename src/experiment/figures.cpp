@@ -11,9 +11,7 @@
 
 namespace iclflow {
 
-namespace {
-
-std::vector<std::pair<std::string, std::string>> versions() {
+std::vector<std::pair<std::string, std::string>> library_versions() {
   return {{"compiler", __VERSION__},
           {"Eigen", fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
           {"Boost", fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000, BOOST_VERSION % 100)},
@@ -22,13 +20,12 @@ std::vector<std::pair<std::string, std::string>> versions() {
                                         NLOHMANN_JSON_VERSION_PATCH)}};
 }
 
-}  // namespace
-
 std::vector<std::string> write_figures_and_report(const Experiment& experiment, const RunFolder& folder,
                                                   const std::vector<DynamicsResult>& results,
                                                   const nlohmann::ordered_json& summary) {
   std::vector<std::string> problems;
-  Report report{experiment.title, summary, read_text(folder.experiment_file()), "experiment.toml", versions(), {}};
+  Report report{experiment.title,   summary, read_text(folder.experiment_file()), "experiment.toml",
+                library_versions(), {}};
   const FigureRequest request{folder.figures(), experiment.title, experiment.figures};
   for (const DrawnFigure& figure : experiment.study->draw(results, summary, request)) {
     ReportFigure shown{figure.kind, figure.caption, {}, figure.problem};

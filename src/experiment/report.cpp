@@ -114,8 +114,8 @@ std::string shell_word(const std::string& text) {
 
 std::string reproduction_section(const Report& report) {
   std::string text = "<h2>To reproduce</h2>\n<p>With iclflow " + shown(at(report.summary, {"version"})) +
-                     " and the experiment below:</p>\n<pre>iclflow run " + escaped(shell_word(report.experiment_file)) +
-                     "</pre>\n";
+                     " and the experiment below:</p>\n<pre>iclflow " + escaped(report.command) + " " +
+                     escaped(shell_word(report.experiment_file)) + "</pre>\n";
   const Json& seeds = at(report.summary, {"seeds"});
   if (seeds.is_array() && !seeds.empty()) text += "<p>Seeds: " + shown(seeds) + ".</p>\n";
   Table table("Versions", {});
@@ -142,11 +142,11 @@ std::string render_report(const Report& report) {
       title + "</title>\n<style>" + std::string(style) + "</style>\n</head>\n<body>\n<h1>" + title +
       "</h1>\n<p class=\"version\">iclflow " + shown(at(summary, {"version"}));
   if (at(summary, {"system"}).is_string()) page += ", system " + shown(at(summary, {"system"}));
-  page += "</p>\n" + verdict(summary) + conventions();
+  page += "</p>\n" + claim_section(summary) + verdict(summary) + checks_section(summary) + conventions();
   page += problem_section(summary) + prediction_section(summary) + dynamics_section(summary) +
           comparison_section(summary) + final_values_section(summary) + leakage_section(summary) +
-          closures_section(summary);
-  return page + figures_section(report) + reproduction_section(report) + "</body>\n</html>\n";
+          evaluation_section(summary) + closures_section(summary);
+  return page + figures_section(report) + members_section(report) + reproduction_section(report) + "</body>\n</html>\n";
 }
 
 void write_report(const std::filesystem::path& file, const Report& report) {

@@ -71,16 +71,50 @@ std::string expectation_sentence(const Json& expectations) {
   return "<p class=\"verdict good\">All expectations met (" + std::to_string(expectations.size()) + ").</p>\n";
 }
 
+// Checks met, missed, and not measured.
+std::string check_sentence(const Json& checks) {
+  std::size_t met = 0;
+  std::size_t missed = 0;
+  for (const Json& check : checks) {
+    const Json& own = at(check, {"met"});
+    if (own.is_boolean()) ++(own.get<bool>() ? met : missed);
+  }
+  const std::size_t open = checks.size() - met - missed;
+  const std::string rest = open > 0 ? ", " + std::to_string(open) + " not measured" : std::string();
+  if (missed > 0) {
+    return "<p class=\"verdict bad\">Checks missed: " + std::to_string(missed) + " of " +
+           std::to_string(checks.size()) + rest + ".</p>\n";
+  }
+  return "<p class=\"verdict good\">Checks met: " + std::to_string(met) + " of " + std::to_string(checks.size()) +
+         rest + ".</p>\n";
+}
+
+std::string sweep_verdict(const Json& summary) {
+  const Json& members = at(summary, {"members"});
+  const Json& broken = at(members, {"not_completed"});
+  const Json& checks = at(summary, {"checks"});
+  std::string text;
+  if (!broken.empty()) {
+    text = "<p class=\"verdict bad\">Members that did not complete: " + std::to_string(broken.size()) + " of " +
+           shown(at(members, {"count"})) + ".</p>\n";
+  }
+  if (checks.is_array() && !checks.empty()) return text + check_sentence(checks);
+  return text.empty() ? "<p class=\"verdict good\">All members completed (" + shown(at(members, {"count"})) + ").</p>\n"
+                      : text;
+}
+
 }  // namespace
 
 std::string verdict(const Json& summary) {
   const Json& status = at(summary, {"status"});
   const Json& expectations = at(summary, {"expect"});
   const bool expects = expectations.is_array() && !expectations.empty();
+  if (at(summary, {"members"}).is_object()) return sweep_verdict(summary);
   if (status == "failed") return "<p class=\"verdict bad\">The run failed." + failed_dynamics(summary) + "</p>\n";
   if (status == "interrupted") {
     return "<p class=\"verdict bad\">The run was interrupted; the page shows what there was.</p>\n";
   }
+  if (!expects && at(summary, {"checks"}).is_array()) return check_sentence(at(summary, {"checks"}));
   if (!expects) return "<p class=\"verdict\">The experiment states no expectation ([expect]) to be checked.</p>\n";
   return expectation_sentence(expectations) + expectation_table(expectations);
 }

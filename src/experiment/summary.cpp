@@ -34,12 +34,12 @@ Json check(const std::vector<Expectation>& expectations, const Json& summary) {
   return checked;
 }
 
-std::string status(const Experiment& experiment, const std::vector<DynamicsResult>& results, bool measured) {
+std::string status(const Experiment& experiment, const std::vector<DynamicsResult>& results, bool evaluated) {
   const auto failed = [](const DynamicsResult& r) { return !r.failure.empty(); };
   const auto interrupted = [](const DynamicsResult& r) { return r.interrupted; };
   if (std::any_of(results.begin(), results.end(), failed)) return "failed";
   const bool all = results.size() == experiment.study->dynamics().size();
-  return !all || !measured || std::any_of(results.begin(), results.end(), interrupted) ? "interrupted" : "completed";
+  return !all || !evaluated || std::any_of(results.begin(), results.end(), interrupted) ? "interrupted" : "completed";
 }
 
 std::vector<std::uint64_t> all_seeds(const Experiment& experiment) {
@@ -52,21 +52,75 @@ std::vector<std::uint64_t> all_seeds(const Experiment& experiment) {
   return seeds;
 }
 
+double mean(const std::vector<double>& values) {
+  double sum = 0.0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+/// Standard error of the mean; null with fewer than two values.
+Json standard_error(const std::vector<double>& values) {
+  if (values.size() < 2) return nullptr;
+  const double middle = mean(values);
+  double squares = 0.0;
+  for (const double value : values) squares += (value - middle) * (value - middle);
+  const auto n = static_cast<double>(values.size());
+  return std::sqrt(squares / (n - 1.0) / n);
+}
+
+/// What became of each [[event]] in one dynamics: the members that met it, and when first.
+Json met_events(const std::vector<Event>& events, const DynamicsResult& result) {
+  Json all = Json::array();
+  for (const Event& event : events) {
+    const char* direction = event.direction == Direction::rising ? "rising" : "falling";
+    std::vector<double> times;
+    for (const Trajectory& member : result.members) {
+      const auto first = std::find_if(member.events.begin(), member.events.end(), [&](const EventRecord& record) {
+        return record.quantity == event.quantity && record.level == event.level && record.direction == direction;
+      });
+      if (first != member.events.end()) times.push_back(first->time);
+    }
+    all.push_back({{"quantity", event.quantity}, {"level", event.level}, {"direction", direction}});
+    all.back()["time"] = times.empty() ? Json(nullptr) : Json(mean(times));
+    all.back()["time_standard_error"] = standard_error(times);
+    all.back()["count"] = times.size();
+  }
+  return all;
+}
+
+void add_met_events(const Experiment& experiment, const std::vector<DynamicsResult>& results, Json& summary) {
+  const auto dynamics = summary.find("dynamics");
+  if (experiment.events.empty() || dynamics == summary.end()) return;
+  for (Json& one : *dynamics) {
+    for (const DynamicsResult& result : results) {
+      if (one.value("name", "") == result.name) one["event"] = met_events(experiment.events, result);
+    }
+  }
+}
+
 }  // namespace
 
-Json make_summary(const Experiment& experiment, const std::vector<DynamicsResult>& results, const Measured& measured) {
+Json make_summary(const Experiment& experiment, const std::vector<DynamicsResult>& results,
+                  const Evaluated& evaluated) {
   Json summary;
   summary["version"] = version();
   summary["title"] = experiment.title;
   summary["system"] = experiment.system;
-  summary["status"] = status(experiment, results, measured.whole);
+  summary["status"] = status(experiment, results, evaluated.whole);
   summary["seeds"] = all_seeds(experiment);
   summary["problem"] = experiment.study->problem();
   summary["prediction"] = experiment.study->predict();
   const Json own = experiment.study->summarise(results);
   for (const auto& [key, value] : own.items()) summary[key] = value;
-  for (const auto& [key, value] : measured.keys.items()) summary[key] = value;
+  for (const auto& [key, value] : evaluated.keys.items()) summary[key] = value;
+  add_met_events(experiment, results, summary);
   summary["expect"] = check(experiment.expectations, summary);
+  if (experiment.claim) {
+    summary["claim"] = {{"statement", experiment.claim->statement}, {"source", experiment.claim->source}};
+  }
+  if (!experiment.checks.empty()) {
+    summary["checks"] = check_all(experiment.checks, quantities_of(summary), experiment.theory_only);
+  }
   return summary;
 }
 

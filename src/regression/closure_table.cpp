@@ -74,7 +74,7 @@ struct Estimate {
 
 /// Loss of embedded weights over contexts drawn token by token; nothing when interrupted.
 std::optional<Estimate> token_loss(const Problem& problem, const Weights& weights, std::uint64_t seed,
-                                   std::size_t chunk, ThreadTeam& team, const MeasureControl& control) {
+                                   std::size_t chunk, ThreadTeam& team, const EvaluationControl& control) {
   const WeightLayout layout = WeightLayout::of(problem);
   const InitialState start = balanced_start(problem, weights.mu, weights.omega);
   const ActingWeights full = acting(layout, embed(problem, rotations(problem), start));
@@ -130,7 +130,7 @@ Problem cell_problem(const Problem& problem, int block_dimension, int length) {
 
 }  // namespace
 
-Measured measure_closures(const Problem& problem, const ClosurePlan& plan, const MeasureControl& control) {
+Evaluated evaluate_closures(const Problem& problem, const ClosurePlan& plan, const EvaluationControl& control) {
   ThreadTeam team(control.threads);
   Json cells = Json::array();
   std::uint64_t seed = plan.seed;

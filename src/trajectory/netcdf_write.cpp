@@ -1,18 +1,9 @@
-#include <fmt/format.h>
-#include <netcdf.h>
-#include <netcdf_mem.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <netcdf>
-#include <stdexcept>
-#include <string_view>
-#include <system_error>
-#include <utility>
 
 #include "iclflow/trajectory/netcdf.hpp"
+#include "netcdf_memory.hpp"
 
 namespace iclflow {
 
@@ -32,12 +23,6 @@ std::size_t longest(const DynamicsResult& result) {
 const Trajectory& longest_member(const DynamicsResult& result) {
   return *std::max_element(result.members.begin(), result.members.end(),
                            [](const auto& a, const auto& b) { return a.samples() < b.samples(); });
-}
-
-NcVar add_doubles(NcGroup& file, const std::string& name, const std::vector<NcDim>& dimensions) {
-  NcVar variable = file.addVar(name, netCDF::ncDouble, dimensions);
-  variable.setFill(true, missing);
-  return variable;
 }
 
 void describe(NcVar& variable, const std::string& long_name, const std::string& units) {
@@ -157,14 +142,8 @@ class ResultWriter {
     add_doubles(file_, prefix_ + "event_time", {event}).putVar(times.data());
     add_doubles(file_, prefix_ + "event_level", {event}).putVar(levels.data());
     file_.addVar(prefix_ + "event_member", netCDF::ncUint64, event).putVar(members.data());
-    put_strings(prefix_ + "event_quantity", event, quantities);
-    put_strings(prefix_ + "event_direction", event, directions);
-  }
-
-  void put_strings(const std::string& name, const NcDim& dimension, const std::vector<std::string>& strings) {
-    std::vector<const char*> pointers;
-    for (const std::string& text : strings) pointers.push_back(text.c_str());
-    file_.addVar(name, netCDF::ncString, dimension).putVar(pointers.data());
+    add_strings(file_, prefix_ + "event_quantity", event, quantities);
+    add_strings(file_, prefix_ + "event_direction", event, directions);
   }
 
   NcGroup& file_;
@@ -189,55 +168,11 @@ void write_results(NcGroup& target, const std::vector<DynamicsResult>& results,
   target.putAtt("dynamics", names);
 }
 
-/// A NetCDF file that is put together in memory. HDF5 crashes at the end of the process when the disk fills up under
-/// an open file, so it never sees the disk.
-class MemoryFile {
- public:
-  MemoryFile() { check(nc_create_mem("trajectory", NC_NETCDF4, std::size_t{1} << 16U, &id_)); }
-  ~MemoryFile() {
-    if (id_ >= 0) nc_abort(id_);
-    std::free(contents_.memory);  // NOLINT(cppcoreguidelines-no-malloc): the library allocates it so
-  }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  [[nodiscard]] NcGroup group() const { return NcGroup(id_); }
-  std::string_view close() {
-    check(nc_close_memio(std::exchange(id_, -1), &contents_));
-    return {static_cast<const char*>(contents_.memory), contents_.size};
-  }
-
- private:
-  static void check(int status) {
-    if (status != NC_NOERR) throw std::runtime_error(nc_strerror(status));
-  }
-  int id_ = -1;
-  NC_memio contents_{};
-};
-
-void write_bytes(const std::filesystem::path& file, std::string_view bytes) {
-  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (!stream) throw std::runtime_error("the folder is not writable or the disk is full");
-}
-
 }  // namespace
 
 void write_netcdf(const std::filesystem::path& file, const std::vector<DynamicsResult>& results,
                   const std::map<std::string, std::string>& attributes) {
-  const std::filesystem::path part = file.string() + ".part";
-  try {
-    MemoryFile contents;
-    NcGroup group = contents.group();
-    write_results(group, results, attributes);
-    write_bytes(part, contents.close());
-    std::filesystem::rename(part, file);
-  } catch (const std::exception& error) {
-    std::error_code ignored;
-    std::filesystem::remove(part, ignored);
-    throw std::runtime_error(fmt::format("{}: cannot be written: {}", file.string(), error.what()));
-  }
+  write_netcdf_file(file, [&](NcGroup& group) { write_results(group, results, attributes); });
 }
 
 }  // namespace iclflow

@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(sampled_agrees_with_tokens_everywhere, *boost::unit_test::l
   plan.numbers = 1e8;
   plan.contexts = 4000;
   plan.seed = 11;
-  const ordered_json table = iclflow::measure_closures(two_tasks(), plan, {}).keys.at("closures");
+  const ordered_json table = iclflow::evaluate_closures(two_tasks(), plan, {}).keys.at("closures");
   const ordered_json& sampled = table.at("sampled");
   BOOST_TEST_MESSAGE(sampled.dump());
   BOOST_TEST(sampled.at("cells") == 60);
@@ -62,10 +62,10 @@ BOOST_AUTO_TEST_CASE(an_interruption_is_told) {
   plan.context_lengths = {10};
   plan.numbers = 10.0;
   plan.contexts = 64;
-  iclflow::MeasureControl control;
+  iclflow::EvaluationControl control;
   control.interrupted = [] { return true; };
-  BOOST_TEST(!iclflow::measure_closures(two_tasks(), plan, control).whole);
-  BOOST_TEST(iclflow::measure_closures(two_tasks(), plan, {}).whole);
+  BOOST_TEST(!iclflow::evaluate_closures(two_tasks(), plan, control).whole);
+  BOOST_TEST(iclflow::evaluate_closures(two_tasks(), plan, {}).whole);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

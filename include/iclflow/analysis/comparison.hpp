@@ -39,6 +39,8 @@ struct Comparison {
   std::optional<Estimate> emergence_time_gap;
   Estimate mu_gap;
   Estimate omega_gap;
+  Estimate
+      late_excess;  ///< loss_sim - loss_theory, mean over the last half of the simulation's samples; mean over seeds
 };
 /// theory: one member with observables loss, mu, omega_block; simulation: the same per seed. The theory is
 /// interpolated (monotone cubic) to the simulation's times when they differ; where it ended more than half a sample

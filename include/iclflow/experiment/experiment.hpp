@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "iclflow/experiment/check.hpp"
 #include "iclflow/experiment/sample_times.hpp"
 #include "iclflow/experiment/system.hpp"
 
@@ -24,6 +25,9 @@ struct Experiment {
   std::vector<Event> events;
   std::vector<Expectation> expectations;
   std::vector<std::string> figures;
+  std::optional<Claim> claim;
+  std::vector<Check> checks;
+  bool theory_only = false;  ///< the simulations were left out: what needs them is not measured, not missed
   std::unique_ptr<Study> study;
 
   [[nodiscard]] std::vector<double> times() const;  ///< {0} when nothing moves

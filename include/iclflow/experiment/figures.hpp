@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "iclflow/experiment/run_folder.hpp"
@@ -12,5 +13,8 @@ namespace iclflow {
 [[nodiscard]] std::vector<std::string> write_figures_and_report(const Experiment& experiment, const RunFolder& folder,
                                                                 const std::vector<DynamicsResult>& results,
                                                                 const nlohmann::ordered_json& summary);
+
+/// What the program was built with: {"Eigen", "3.4.0"}, ...
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> library_versions();
 
 }  // namespace iclflow

@@ -20,13 +20,16 @@ struct Report {
   std::string title;
   /// summary.json. A part that it lacks is left out, so that systems with other tables than regression's can use the
   /// same page. Read beyond the design's keys, all optional: "system", "status" ("completed" | "interrupted" |
-  /// "failed"), "expect": [{"key", "allowed", "value", "met"}]; per dynamics "status", "failure", "seeds",
-  /// "allocation_ties", "double_winners", and "<name>_standard_error" beside a number or an object of numbers.
+  /// "failed"), "expect": [{"key", "allowed", "value", "met"}], "claim", "checks" (experiment/check.hpp); per dynamics
+  /// "status", "failure", "seeds", "allocation_ties", "double_winners", and "<name>_standard_error" beside a number or
+  /// an object of numbers.
   nlohmann::ordered_json summary;
   std::string experiment;       ///< resolved experiment.toml
   std::string experiment_file;  ///< name for the command that reproduces the run, e.g. "experiment.toml"
   std::vector<std::pair<std::string, std::string>> versions;  ///< e.g. {"Eigen", "3.4.0"}; iclflow's own is in summary
   std::vector<ReportFigure> figures;
+  std::string command = "run";                      ///< or "sweep": the subcommand that reproduces the page
+  std::vector<std::vector<std::string>> members{};  ///< a sweep's table as plain text, headings first
 };
 
 /// One self-contained HTML page: inline style, inline SVG, no script, nothing fetched.

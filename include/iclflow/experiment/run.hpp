@@ -19,6 +19,7 @@ struct Watch {
 struct RunOptions {
   int threads = 1;
   double checkpoint_seconds = 10.0;  ///< least time between two checkpoints of a member
+  bool report = true;                ///< draw figures and write report.html
 };
 
 enum class RunStatus { completed, failed, expectation_missed, interrupted };
@@ -29,10 +30,10 @@ enum class RunStatus { completed, failed, expectation_missed, interrupted };
 [[nodiscard]] RunStatus run(const Experiment& experiment, const RunFolder& folder, const RunOptions& options,
                             const Watch& watch);
 
-/// summary.json of results that exist; status "completed" | "interrupted" | "failed". measured: of the finished
+/// summary.json of results that exist; status "completed" | "interrupted" | "failed". evaluated: of the finished
 /// dynamics.
 [[nodiscard]] nlohmann::ordered_json make_summary(const Experiment& experiment,
                                                   const std::vector<DynamicsResult>& results,
-                                                  const Measured& measured = {});
+                                                  const Evaluated& evaluated = {});
 
 }  // namespace iclflow

@@ -32,6 +32,7 @@ struct ClosurePlan {
 /// omega = d_x^{-1/2} / 2 and their best mu), heads beyond those that are needed zero. z = (closure - tokens) over both
 /// standard errors; loss is null outside of a closure's domain. chi_square is the sum of z^2 of "sampled",
 /// probability that of a larger one by chance.
-[[nodiscard]] Measured measure_closures(const Problem& problem, const ClosurePlan& plan, const MeasureControl& control);
+[[nodiscard]] Evaluated evaluate_closures(const Problem& problem, const ClosurePlan& plan,
+                                          const EvaluationControl& control);
 
 }  // namespace iclflow

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "iclflow/analysis/phases.hpp"
+#include "iclflow/problem/spectral_state.hpp"
 #include "iclflow/trajectory/trajectory.hpp"
 
 namespace iclflow {
@@ -14,10 +15,17 @@ struct DynamicsSummary {
   const DynamicsResult* result = nullptr;
   std::optional<Phases> exact_phases{};  ///< of a reduced flow
   std::optional<double> end_loss{};      ///< the level that phases refer to; empty: there are no phases
+  const Matrix* initial_mu = nullptr;    ///< H x I
+  std::optional<Matrix> order{};         ///< emergence_order of the start; empty where there is none
 };
 
 /// One entry of `dynamics` of summary.json. H x I arrays; standard errors are over seeds, null with fewer than two.
 [[nodiscard]] nlohmann::ordered_json dynamics_json(const DynamicsSummary& dynamics);
+
+/// Adds to an entry of `dynamics` (with standard errors where there are seeds): late_loss, the mean over the last half
+/// of the samples; final_x = ell/(sum_i P_i/2 - ell) at the final time (null unless positive); final_coefficient =
+/// final_x L/(phi d_i) (null for unequal tasks).
+void add_loss_ratios(const Problem& problem, const DynamicsResult& result, nlohmann::ordered_json& dynamics);
 
 /// One entry of `comparison`: gaps, each with `<gap>_standard_error`.
 [[nodiscard]] nlohmann::ordered_json comparison_json(const DynamicsResult& theory, const DynamicsResult& simulation,
