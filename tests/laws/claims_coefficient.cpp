@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(noise_enters_as_one_plus_its_ratio_to_the_signal) {
   BOOST_TEST(std::abs(x.front() / slope - factor.front()) < 5.0 * left_at_the_end);
   // Against 1 + 1/sqrt(SNR) it is no proportionality.
   const PowerLaw other = fit_power_law(wrong, x);
-  BOOST_TEST(std::abs(other.exponent - 1.0) > 10.0 * other.exponent_standard_error);
+  BOOST_TEST(std::abs(other.exponent - 1.0) > 5.0 * other.exponent_standard_error);
   BOOST_TEST(other.exponent > 1.3);
 }
 
