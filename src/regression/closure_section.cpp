@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "iclflow/reduction/sampled_loss.hpp"
 #include "iclflow/regression/closure_table.hpp"
 
 namespace iclflow {

@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "iclflow/analysis/late_mean.hpp"
 #include "iclflow/regression/summary.hpp"
 
 namespace iclflow {

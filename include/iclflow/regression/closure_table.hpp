@@ -8,6 +8,7 @@
 #include "iclflow/experiment/system.hpp"
 #include "iclflow/experiment/toml_text.hpp"
 #include "iclflow/problem/problem.hpp"
+#include "iclflow/reduction/sampled_loss.hpp"
 
 namespace iclflow {
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "iclflow/analysis/late_mean.hpp"
 #include "iclflow/analysis/phases.hpp"
 #include "iclflow/problem/spectral_state.hpp"
 #include "iclflow/trajectory/trajectory.hpp"
