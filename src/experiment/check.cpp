@@ -19,7 +19,7 @@ Json or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-bool holds(const Check& check, const Measured& measured) {
+bool holds(const Check& check, const MeasuredNumber& measured) {
   if (!std::isfinite(measured.value)) return false;
   if (check.at_most) return measured.value <= *check.at_most;
   if (check.at_least) return measured.value >= *check.at_least;
@@ -98,7 +98,7 @@ std::vector<Check> read_checks(const Section& root) {
 Json check_all(const std::vector<Check>& checks, const Quantities& quantities, bool theory_only) {
   Json all = Json::array();
   for (const Check& check : checks) {
-    const std::optional<Measured> measured = measure(check, quantities);
+    const std::optional<MeasuredNumber> measured = measure(check, quantities);
     Json json = {{"statement", check.statement}, {"quantity", check.quantity}};
     json["measured"] = measured ? or_null(measured->value) : Json(nullptr);
     json["standard_error"] = measured ? or_null(measured->standard_error) : Json(nullptr);
@@ -118,11 +118,11 @@ Quantities quantities_of(const Json& summary) {
   const FlatSummary flat = flatten(summary);
   const std::unordered_map<std::string, double> values(flat.begin(), flat.end());
   Quantities quantities;
-  quantities.find = [values](const std::string& path) -> std::optional<Measured> {
+  quantities.find = [values](const std::string& path) -> std::optional<MeasuredNumber> {
     const auto found = values.find(path);
     if (found == values.end()) return std::nullopt;
     const auto error = values.find(path + "_standard_error");
-    return Measured{found->second, error == values.end() ? std::nullopt : std::optional(error->second)};
+    return MeasuredNumber{found->second, error == values.end() ? std::nullopt : std::optional(error->second)};
   };
   return quantities;
 }

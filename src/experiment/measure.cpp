@@ -66,11 +66,11 @@ bool well_formed(const std::string& text) {
 }
 
 /// Mean with the error that the members' own errors give it; none when any of them has none.
-Measured mean(const std::vector<Measured>& values) {
-  Measured mean{0.0, 0.0};
+MeasuredNumber mean(const std::vector<MeasuredNumber>& values) {
+  MeasuredNumber mean{0.0, 0.0};
   const auto n = static_cast<double>(values.size());
   double squares = 0.0;
-  for (const Measured& one : values) {
+  for (const MeasuredNumber& one : values) {
     mean.value += one.value;
     if (!one.standard_error) mean.standard_error.reset();
     squares += one.standard_error.value_or(0.0) * one.standard_error.value_or(0.0);
@@ -80,10 +80,10 @@ Measured mean(const std::vector<Measured>& values) {
   return mean;
 }
 
-std::optional<Measured> combined(const std::string& function, const Measured& a, const Measured& b) {
+std::optional<MeasuredNumber> combined(const std::string& function, const MeasuredNumber& a, const MeasuredNumber& b) {
   const double ea = a.standard_error.value_or(0.0);
   const double eb = b.standard_error.value_or(0.0);
-  Measured result;
+  MeasuredNumber result;
   double error = 0.0;
   if (function == "difference") {
     result.value = a.value - b.value;
@@ -97,8 +97,8 @@ std::optional<Measured> combined(const std::string& function, const Measured& a,
   return result;
 }
 
-std::optional<Measured> measure_text(const std::string& text, const std::string& members,
-                                     const Quantities& quantities) {
+std::optional<MeasuredNumber> measure_text(const std::string& text, const std::string& members,
+                                           const Quantities& quantities) {
   const Call call = parse(text);
   if (call.function.empty()) return quantities.find(text);
   if (call.function == "ratio" || call.function == "difference") {
@@ -108,9 +108,10 @@ std::optional<Measured> measure_text(const std::string& text, const std::string&
   }
   if (!quantities.column) return std::nullopt;
   const bool one = call.function == "at";
-  const std::vector<Measured> values = quantities.column(call.arguments.at(0), one ? call.arguments.at(1) : members);
+  const std::vector<MeasuredNumber> values =
+      quantities.column(call.arguments.at(0), one ? call.arguments.at(1) : members);
   if (values.empty()) return std::nullopt;
-  const auto less = [](const Measured& a, const Measured& b) { return a.value < b.value; };
+  const auto less = [](const MeasuredNumber& a, const MeasuredNumber& b) { return a.value < b.value; };
   if (call.function == "min") return *std::min_element(values.begin(), values.end(), less);
   if (call.function == "max") return *std::max_element(values.begin(), values.end(), less);
   if (one) return values.size() == 1 ? std::optional(values.front()) : std::nullopt;
@@ -126,7 +127,7 @@ void check_quantity(const Section& section, const Check& check) {
   }
 }
 
-std::optional<Measured> measure(const Check& check, const Quantities& quantities) {
+std::optional<MeasuredNumber> measure(const Check& check, const Quantities& quantities) {
   return measure_text(check.quantity, check.members, quantities);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <stdexcept>
 
@@ -34,6 +35,7 @@ Scaling read_scaling(const Section& section) {
     section.fail("labels", fmt::format("has {} entries for {} columns", scaling.labels.size(), scaling.y.size()),
                  "one label per entry of y");
   }
+  scaling.subtract = section.text("subtract", "");
   scaling.logarithm = section.choice("form", {{"power", "logarithm"}}, "power") == "logarithm";
   scaling.group = section.text("group", "");
   scaling.members = section.text("members", "");
@@ -60,23 +62,22 @@ class Series {
 
   [[nodiscard]] Points points(const std::string& column, const std::string& group) const {
     const TableColumn* x = numeric(scaling_.x);
-    const TableColumn* y = numeric(column);
-    const TableColumn* error = numeric(column + "_standard_error");
-    if (x == nullptr || y == nullptr) return {};
     std::vector<std::size_t> rows;
-    bool known = error != nullptr;
-    for (std::size_t k = 0; k < table_.rows; ++k) {
+    bool known = true;
+    for (std::size_t k = 0; k < table_.rows && x != nullptr; ++k) {
       if (!matches(table_.columns.front().texts[k], scaling_.members) || group_of(k) != group) continue;
-      if (!std::isfinite(x->numbers[k]) || !std::isfinite(y->numbers[k])) continue;
+      const MeasuredNumber y = value(column, k);
+      if (!std::isfinite(x->numbers[k]) || !std::isfinite(y.value)) continue;
       rows.push_back(k);
-      known = known && error->numbers[k] > 0.0;
+      known = known && y.standard_error.has_value();
     }
     std::stable_sort(rows.begin(), rows.end(), [&](auto a, auto b) { return x->numbers[a] < x->numbers[b]; });
     Points points;
     for (const std::size_t k : rows) {
+      const MeasuredNumber y = value(column, k);
       points.x.push_back(x->numbers[k]);
-      points.y.push_back(y->numbers[k]);
-      if (known) points.error.push_back(error->numbers[k]);
+      points.y.push_back(y.value);
+      if (known) points.error.push_back(*y.standard_error);
     }
     return points;
   }
@@ -92,6 +93,22 @@ class Series {
   }
 
  private:
+  /// A cell and its error, NaN when missing; the subtracted column's errors add up in squares.
+  [[nodiscard]] MeasuredNumber value(const std::string& column, std::size_t row) const {
+    MeasuredNumber own = cell(column, row);
+    if (scaling_.subtract.empty()) return own;
+    const MeasuredNumber less = cell(scaling_.subtract, row);
+    own.value -= less.value;
+    if (own.standard_error) own.standard_error = std::hypot(*own.standard_error, less.standard_error.value_or(0.0));
+    return own;
+  }
+  [[nodiscard]] MeasuredNumber cell(const std::string& column, std::size_t row) const {
+    const TableColumn* found = numeric(column);
+    const TableColumn* error = numeric(column + "_standard_error");
+    if (found == nullptr) return {std::numeric_limits<double>::quiet_NaN(), std::nullopt};
+    const bool known = error != nullptr && error->numbers[row] > 0.0;
+    return {found->numbers[row], known ? std::optional(error->numbers[row]) : std::nullopt};
+  }
   [[nodiscard]] const TableColumn* numeric(const std::string& name) const {
     const TableColumn* column = table_.find(name);
     return column != nullptr && !column->text ? column : nullptr;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "iclflow/analysis/late_mean.hpp"
 #include "iclflow/experiment/run.hpp"
 
 namespace iclflow {
@@ -52,22 +53,6 @@ std::vector<std::uint64_t> all_seeds(const Experiment& experiment) {
   return seeds;
 }
 
-double mean(const std::vector<double>& values) {
-  double sum = 0.0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
-/// Standard error of the mean; null with fewer than two values.
-Json standard_error(const std::vector<double>& values) {
-  if (values.size() < 2) return nullptr;
-  const double middle = mean(values);
-  double squares = 0.0;
-  for (const double value : values) squares += (value - middle) * (value - middle);
-  const auto n = static_cast<double>(values.size());
-  return std::sqrt(squares / (n - 1.0) / n);
-}
-
 /// What became of each [[event]] in one dynamics: the members that met it, and when first.
 Json met_events(const std::vector<Event>& events, const DynamicsResult& result) {
   Json all = Json::array();
@@ -81,8 +66,9 @@ Json met_events(const std::vector<Event>& events, const DynamicsResult& result) 
       if (first != member.events.end()) times.push_back(first->time);
     }
     all.push_back({{"quantity", event.quantity}, {"level", event.level}, {"direction", direction}});
-    all.back()["time"] = times.empty() ? Json(nullptr) : Json(mean(times));
-    all.back()["time_standard_error"] = standard_error(times);
+    const std::optional<Estimate> time = times.empty() ? std::nullopt : std::optional(mean_estimate(times));
+    all.back()["time"] = time ? Json(time->value) : Json(nullptr);
+    all.back()["time_standard_error"] = time && time->standard_error ? Json(*time->standard_error) : Json(nullptr);
     all.back()["count"] = times.size();
   }
   return all;

@@ -33,7 +33,7 @@ Json members_json(const Table& table) {
 }
 
 /// "scaling.NAME.Y[.GROUP].exponent" and its like.
-std::optional<Measured> find_fit(const Json& scalings, const std::string& path) {
+std::optional<MeasuredNumber> find_fit(const Json& scalings, const std::string& path) {
   for (const Json& scaling : scalings) {
     for (const Json& series : scaling.at("series")) {
       std::string prefix =
@@ -44,14 +44,14 @@ std::optional<Measured> find_fit(const Json& scalings, const std::string& path) 
       if (found == series.end() || !found->is_number()) continue;
       const auto error = series.find(path.substr(prefix.size()) + "_standard_error");
       const bool known = error != series.end() && error->is_number();
-      return Measured{found->get<double>(), known ? std::optional(error->get<double>()) : std::nullopt};
+      return MeasuredNumber{found->get<double>(), known ? std::optional(error->get<double>()) : std::nullopt};
     }
   }
   return std::nullopt;
 }
 
-std::vector<Measured> measured_column(const Table& table, const std::string& column, const std::string& members) {
-  std::vector<Measured> values;
+std::vector<MeasuredNumber> measured_column(const Table& table, const std::string& column, const std::string& members) {
+  std::vector<MeasuredNumber> values;
   const TableColumn* found = table.find(column);
   const TableColumn* error = table.find(column + "_standard_error");
   if (found == nullptr || found->text) return values;

@@ -1,6 +1,8 @@
+#include "iclflow/regression/loss_ratios.hpp"
+
 #include <cmath>
 
-#include "iclflow/regression/summary.hpp"
+#include "iclflow/analysis/late_mean.hpp"
 
 namespace iclflow {
 

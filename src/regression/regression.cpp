@@ -92,10 +92,10 @@ class Regression final : public System {
     }
     std::vector<std::string> names;
     for (const RegressionDynamics& one : dynamics) names.push_back(one.name);
-    auto evaluation = read_evaluation(root, problem, names);
-    auto closures = read_closures(root, problem);
+    Measurements measurements{read_evaluation(root, problem, names), read_optimum(root), read_stability(root, problem),
+                              read_closures(root, problem)};
     return std::make_unique<RegressionStudy>(std::move(problem), std::move(start), std::move(dynamics),
-                                             logarithmic(root), std::move(evaluation), std::move(closures));
+                                             logarithmic(root), std::move(measurements));
   }
 
   [[nodiscard]] std::vector<CatalogueEntry> catalogue() const override {

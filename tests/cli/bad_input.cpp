@@ -95,7 +95,7 @@ std::vector<Mistake> mistakes() {
       {"figures = []", "figures = [\"los\"]", "report.figures", "loss, spectrum"},
       {"[report]", "[expect]\nloss_gap = -1\n[report]", "expect.loss_gap", "at least 0", 1},
       {"[report]", "[expect]\nlos_gap = 1\n[report]", "expect.los_gap", "loss_gap", 1},
-      {"[report]", "[sweep]\nx = 1\n[report]", "sweep", "planned and not there yet"},
+      {"[report]", "[sweep]\nx = 1\n[report]", "sweep", "iclflow sweep FILE"},
       {"title = \"Small\"", "system = \"autoregressive\"", "system", "planned and not there yet"},
       {"title = \"Small\"", "system = \"mesa\"", "system", "\"regression\""},
       {"[problem]", "[[problem]]", "problem", "a table"},
@@ -225,7 +225,6 @@ BOOST_AUTO_TEST_CASE(the_command_line_itself) {
   check_refused(program::iclflow(scratch, {"run", file, "--threads", "0"}), {"--threads"});
   check_refused(program::iclflow(scratch, {"run", file, "--threads", "many"}), {"--threads"});
   check_refused(program::iclflow(scratch, {"run", file, "--fast"}), {"--fast"});
-  check_refused(program::iclflow(scratch, {"sweep", file, "--shard", "1/2"}), {"sweep", "planned and not there yet"});
   check_refused(program::iclflow(scratch, {"optimum", file}), {"optimum", "planned and not there yet"});
   check_refused(program::iclflow(scratch, {"report", scratch.write("file", "x")}), {"no such run folder"});
   check_refused(program::iclflow(scratch, {"compare", (scratch / "a").string(), (scratch / "b").string()}),

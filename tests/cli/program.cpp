@@ -42,11 +42,14 @@ std::string read(const fs::path& file) {
   return text.str();
 }
 
-Running::Running(const Scratch& scratch, const std::vector<std::string>& arguments) {
+Running::Running(const Scratch& scratch, const std::vector<std::string>& arguments)
+    : Running(scratch, ICLFLOW_PROGRAM, arguments) {}
+
+Running::Running(const Scratch& scratch, const std::string& program, const std::vector<std::string>& arguments) {
   static int counter = 0;
   out_ = scratch / ("out" + std::to_string(counter));
   err_ = scratch / ("err" + std::to_string(counter++));
-  std::vector<std::string> words{ICLFLOW_PROGRAM};
+  std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -55,9 +58,9 @@ Running::Running(const Scratch& scratch, const std::vector<std::string>& argumen
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
-  const int error = ::posix_spawn(&pid_, ICLFLOW_PROGRAM, &files, nullptr, pointers.data(), environ);
+  const int error = ::posix_spawnp(&pid_, program.c_str(), &files, nullptr, pointers.data(), environ);
   posix_spawn_file_actions_destroy(&files);
-  if (error != 0) throw std::runtime_error("cannot start " ICLFLOW_PROGRAM);
+  if (error != 0) throw std::runtime_error("cannot start " + program);
 }
 
 bool Running::ended() {

@@ -34,6 +34,8 @@ class Scratch {
 class Running {
  public:
   Running(const Scratch& scratch, const std::vector<std::string>& arguments);
+  /// Another program, found in PATH.
+  Running(const Scratch& scratch, const std::string& program, const std::vector<std::string>& arguments);
   /// Waits until a file exists, at most `seconds`; false when the program ended or time ran out before.
   [[nodiscard]] bool wait_for(const std::filesystem::path& file, double seconds);
   void signal(int number) const;

@@ -40,7 +40,7 @@ void check_quantity(const Section& section, const Check& check);
 [[nodiscard]] std::vector<Check> read_checks(const Section& root);
 
 /// A number that was measured, and its standard error where there is one.
-struct Measured {
+struct MeasuredNumber {
   double value = 0.0;
   std::optional<double> standard_error;
 };
@@ -48,14 +48,14 @@ struct Measured {
 /// What quantities of checks are looked up in.
 struct Quantities {
   /// A path's value; empty when there is none.
-  std::function<std::optional<Measured>(const std::string& path)> find;
+  std::function<std::optional<MeasuredNumber>(const std::string& path)> find;
   /// The values of a column over members whose name matches a glob (all when empty); an empty function where there are
   /// no members.
-  std::function<std::vector<Measured>(const std::string& column, const std::string& members)> column;
+  std::function<std::vector<MeasuredNumber>(const std::string& column, const std::string& members)> column;
 };
 
 /// The value of a check's quantity; empty when it was not measured.
-[[nodiscard]] std::optional<Measured> measure(const Check& check, const Quantities& quantities);
+[[nodiscard]] std::optional<MeasuredNumber> measure(const Check& check, const Quantities& quantities);
 
 /// `checks` of summary.json: [{statement, quantity, measured, standard_error, predicted, tolerance, rejected, met}].
 /// met is null for what was not measured because the simulations were left out.

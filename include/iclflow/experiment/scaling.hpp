@@ -17,6 +17,7 @@ struct Scaling {
   std::string x;
   std::vector<std::string> y;
   std::vector<std::string> labels;  ///< of y in the figure; the columns' names when empty
+  std::string subtract;             ///< a column that is taken off every y, row by row; empty: none
   bool logarithm = false;           ///< y = a + b ln x, else y = c x^b
   std::string group;                ///< a column; one series per value; empty: none
   std::string members;              ///< glob on member names; empty: all
