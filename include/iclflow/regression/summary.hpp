@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "iclflow/analysis/late_mean.hpp"
 #include "iclflow/analysis/phases.hpp"
 #include "iclflow/problem/problem.hpp"
 #include "iclflow/problem/spectral_state.hpp"
