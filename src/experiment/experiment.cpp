@@ -112,12 +112,13 @@ std::vector<Expectation> read_expectations(const Section& root, const Study& stu
 }
 
 std::vector<std::string> read_figures(const Section& root, const Study& study) {
-  const auto available = study.figures();
+  auto available = study.figures();
   const auto section = root.find_section("report");
   if (!section || !section->has("figures")) {
     if (section) section->finish();
     return {available.begin(), available.end()};
   }
+  for (const std::string_view figure : study.further_figures()) available.push_back(figure);
   std::vector<std::string> figures = section->texts("figures");
   section->finish();
   std::set<std::string> seen;

@@ -16,6 +16,7 @@ namespace iclflow::page {
 [[nodiscard]] std::string dynamics_section(const Json& summary);
 [[nodiscard]] std::string final_values_section(const Json& summary);
 [[nodiscard]] std::string comparison_section(const Json& summary);
+[[nodiscard]] std::string closures_section(const Json& summary);
 [[nodiscard]] std::string leakage_section(const Json& summary);
 [[nodiscard]] std::string evaluation_section(const Json& summary);
 /// The table of a sweep.

@@ -9,6 +9,7 @@
 #include "iclflow/analysis/allocation.hpp"
 #include "iclflow/analysis/comparison.hpp"
 #include "iclflow/regression/evaluation.hpp"
+#include "iclflow/regression/regimes.hpp"
 
 namespace iclflow {
 
@@ -185,6 +186,7 @@ LeakageFigure leakage_figure(const FigureSource& source) {
 }
 
 DrawnFigure draw_figure(const std::string& kind, const FigureSource& source, const std::filesystem::path& folder) {
+  if (kind == "regimes") return draw_one(kind, regimes_figure(source.problem, source.title), folder);
   if (kind == "evaluation") {
     const auto rows = source.summary.find("evaluation");
     if (source.evaluation == nullptr || rows == source.summary.end() || rows->empty())

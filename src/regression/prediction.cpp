@@ -100,6 +100,9 @@ Json prediction_json(const Problem& problem, const InitialState& start) {
   if (const auto best = best_coefficient(problem)) json["best"] = {{"coefficient", *best}};
   // kappa of the dedicated heads is e                                     theory: eq:dedicated-limit
   json["single_to_dedicated"] = single.coefficient / std::numbers::e;
+  // Of tasks that share it; noise multiplies every coefficient by it.
+  json["noise_factor"] = nullptr;
+  if (best_coefficient(problem)) json["noise_factor"] = problem.noise_factor(0);
   json["pair"] = nullptr;
   if (const auto pair = opposite_pair(problem)) {
     json["pair"] = {{"loss", pair->loss}, {"coefficient", pair->coefficient}};

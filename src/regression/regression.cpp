@@ -40,9 +40,27 @@ void check_memory(const Section& section, const Problem& problem) {
   }
 }
 
+/// Lengths of all queries of the sampled closure are held in memory, and one context a thread.
+void check_contexts(const Section& section, const Problem& problem, const Start& start, const RegressionDynamics& one) {
+  constexpr double largest = 1.25e8;  // 1 GB
+  const bool blocks = constant_on_blocks(problem, start.spectral().omega);
+  const double coordinates = blocks ? problem.tasks() : problem.dimension();
+  if (coordinates * one.closure.sampled.contexts > largest) {
+    section.fail("contexts", fmt::format("impossible value ({})", one.closure.sampled.contexts),
+                 fmt::format("at most {:.0f} here", largest / coordinates));
+  }
+  if (coordinates * problem.context_length > largest) {
+    section.fail(
+        "closure",
+        fmt::format("too large a context for \"sampled\": {:.3g} numbers", coordinates * problem.context_length),
+        fmt::format("at most {:.3g}, by a shorter context", largest));
+  }
+}
+
 /// A start at which the closure does not hold.
 void check_domain(const Section& section, const Problem& problem, const Start& start, const RegressionDynamics& one) {
-  if (one.kind != "spectral-flow" || one.closure.name == "sampled") return;  // that one holds everywhere
+  if (one.kind != "spectral-flow") return;
+  if (one.closure.name == "sampled") return check_contexts(section, problem, start, one);  // it holds everywhere
   const SpectralFlow flow = make_flow(problem, start.spectral(), one.closure);
   if (flow.quantity(SpectralFlow::closure_margin, flow.initial()) > 0.0) return;
   section.fail("closure",
@@ -74,7 +92,8 @@ class Regression final : public System {
     }
     std::vector<std::string> names;
     for (const RegressionDynamics& one : dynamics) names.push_back(one.name);
-    Measurements measurements{read_evaluation(root, problem, names), read_optimum(root), read_stability(root, problem)};
+    Measurements measurements{read_evaluation(root, problem, names), read_optimum(root), read_stability(root, problem),
+                              read_closures(root, problem)};
     return std::make_unique<RegressionStudy>(std::move(problem), std::move(start), std::move(dynamics),
                                              logarithmic(root), std::move(measurements));
   }

@@ -86,6 +86,7 @@ void RegressionStudy::resolve(TomlText& text) const {
   if (measurements_.evaluation) measurements_.evaluation->resolve(text);
   if (measurements_.optimum) measurements_.optimum->resolve(text);
   if (measurements_.stability) measurements_.stability->resolve(text);
+  if (measurements_.closures) measurements_.closures->resolve(text);
 }
 
 nlohmann::ordered_json RegressionStudy::problem() const { return problem_json(problem_); }
@@ -191,6 +192,11 @@ Evaluated RegressionStudy::evaluate_final(const std::vector<DynamicsResult>& res
   }
   if (all.whole && measurements_.optimum) all.keys["optimum"] = optimum(control.threads);
   if (all.whole && measurements_.stability) all.keys["stability"] = stability(results, control.threads);
+  if (all.whole && measurements_.closures) {
+    const Evaluated table = evaluate_closures(problem_, *measurements_.closures, control);
+    all.keys.update(table.keys);
+    all.whole = table.whole;
+  }
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "iclflow/experiment/system.hpp"
+#include "iclflow/regression/closure_table.hpp"
 #include "iclflow/regression/dynamics_section.hpp"
 #include "iclflow/regression/evaluation.hpp"
 #include "iclflow/regression/initial_section.hpp"
@@ -17,6 +18,7 @@ struct Measurements {
   std::optional<EvaluationPlan> evaluation{};
   std::optional<OptimumPlan> optimum{};
   std::optional<StabilityPlan> stability{};
+  std::optional<ClosurePlan> closures{};
 };
 
 /// One regression experiment, parsed.
@@ -31,6 +33,7 @@ class RegressionStudy final : public Study {
   [[nodiscard]] std::string quantities() const override;
   [[nodiscard]] bool has_quantity(const std::string& quantity) const override;
   [[nodiscard]] std::vector<std::string_view> figures() const override;
+  [[nodiscard]] std::vector<std::string_view> further_figures() const override { return {"regimes"}; }
   [[nodiscard]] std::vector<std::string_view> expectations() const override;
   void resolve(TomlText& text) const override;
   [[nodiscard]] std::vector<Attachment> attachments() const override { return start_.attachments(); }

@@ -76,6 +76,8 @@ class Study {
   [[nodiscard]] virtual bool has_quantity(const std::string& quantity) const = 0;
   /// Figures that can be drawn of these dynamics, in order; [report] chooses among them, all by default.
   [[nodiscard]] virtual std::vector<std::string_view> figures() const = 0;
+  /// Figures that are drawn only when [report] names them.
+  [[nodiscard]] virtual std::vector<std::string_view> further_figures() const { return {}; }
   /// Keys that [expect] may bound from above, and the numbers a finished run has for one of them.
   [[nodiscard]] virtual std::vector<std::string_view> expectations() const = 0;
 

@@ -26,7 +26,7 @@ struct FigureKind {
   std::string_view name;
   std::string_view description;  ///< one line
 };
-/// All kinds, in the order `list` shows them: loss, spectrum, allocation, leakage, evaluation, scaling.
+/// All kinds, in the order `list` shows them: loss, spectrum, allocation, leakage, evaluation, scaling, regimes.
 [[nodiscard]] const std::vector<FigureKind>& figure_kinds();
 
 /// One quantity over time. Times are those of d theta/dt = -grad ell.
