@@ -14,7 +14,14 @@ double dimension(const Problem& problem, int task) { return problem.task_dimensi
 
 bool inverts(const Estimator& estimator, const Problem& problem) {
   return estimator.kind == EstimatorKind::least_squares ||
-         (estimator.kind == EstimatorKind::ridge && problem.noise_variance == 0.0);
+         (estimator.kind == EstimatorKind::ridge && !estimator.lambda && problem.noise_variance == 0.0);
+}
+
+/// lambda of ridge, 0 for least squares.
+double penalty(const Estimator& estimator, const Problem& problem, int task) {
+  if (estimator.kind == EstimatorKind::least_squares) return 0.0;
+  // lambda = sigma^2/a_i, a_i = P_i/d_i
+  return estimator.lambda.value_or(problem.noise_variance * dimension(problem, task) / problem.signal_power(task));
 }
 
 /// Exact ell_i of least squares; empty where it is infinite.
@@ -105,7 +112,9 @@ EstimatorLosses::EstimatorLosses(const Problem& problem, std::vector<Estimator> 
     const bool step = estimator.kind != EstimatorKind::ridge && estimator.kind != EstimatorKind::least_squares;
     spectrum_needed_ = spectrum_needed_ || !step;
     rates_.emplace_back();
-    for (int i = 0; step && i < problem.tasks(); ++i) rates_.back().push_back(rate(estimator, problem, i));
+    for (int i = 0; i < problem.tasks(); ++i) {
+      rates_.back().push_back(step ? rate(estimator, problem, i) : penalty(estimator, problem, i));
+    }
   }
 }
 
@@ -149,7 +158,7 @@ double EstimatorLosses::loss(std::size_t estimator, const Block& block) const {
   if (which.kind == EstimatorKind::ridge || which.kind == EstimatorKind::least_squares) {
     // A = (S + lambda)^-1 X, lambda = sigma^2/a_i of the training law; lambda = 0: the pseudo-inverse
     //                                                                           theory: eq:ridge-estimator
-    const double lambda = which.kind == EstimatorKind::ridge ? problem_.noise_variance / block.task_variance : 0.0;
+    const double lambda = rates_[estimator][block.task];
     const Eigen::Index size = block.eigenvalues.size();
     for (Eigen::Index k = 0; k < size; ++k) {
       const double square = block.components(k) * block.components(k);

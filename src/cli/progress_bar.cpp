@@ -39,8 +39,8 @@ void ProgressBar::show(const std::string& label, double fraction, double time, c
   const double done = fraction - first_fraction_;
   std::string rest;
   if (elapsed > 0.5 && done > 0.0) {
-    rest = fmt::format("  {:.3g} {}/s  {} left", (time - first_time_) / elapsed, unit,
-                       clock_text((1.0 - fraction) * elapsed / done));
+    if (time > first_time_) rest = fmt::format("  {:.3g} {}/s", (time - first_time_) / elapsed, unit);
+    rest += fmt::format("  {} left", clock_text((1.0 - fraction) * elapsed / done));
   }
   const auto filled = static_cast<std::size_t>(std::lround(std::clamp(fraction, 0.0, 1.0) * bar_width));
   const std::string bar = std::string(filled, '#') + std::string(bar_width - filled, '.');

@@ -14,8 +14,10 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view error_suffix = "_standard_error";
 
 /// Keys that tell the elements of a list of objects apart; the first set that an element has.
-const std::array<std::vector<const char*>, 3> identities{
-    std::vector<const char*>{"name"}, {"theory", "simulation"}, {"context_length", "estimator"}};
+const std::array<std::vector<const char*>, 4> identities{std::vector<const char*>{"name"},
+                                                         {"theory", "simulation"},
+                                                         {"shift", "context_length", "estimator"},
+                                                         {"context_length", "estimator"}};
 
 constexpr std::array<std::string_view, 12> left_out{"version", "title",  "system", "status",       "seeds",  "seed",
                                                     "problem", "expect", "checks", "wall_seconds", "events", "claim"};
@@ -40,7 +42,8 @@ std::string identity(const Json& element, std::size_t index, std::size_t& used) 
 }
 
 bool is_identity(std::string_view key) {
-  return key == "name" || key == "theory" || key == "simulation" || key == "context_length" || key == "estimator";
+  return key == "name" || key == "theory" || key == "simulation" || key == "context_length" || key == "estimator" ||
+         key == "shift";
 }
 
 class Flattening {

@@ -144,7 +144,8 @@ std::string render_report(const Report& report) {
   if (at(summary, {"system"}).is_string()) page += ", system " + shown(at(summary, {"system"}));
   page += "</p>\n" + claim_section(summary) + verdict(summary) + checks_section(summary) + conventions();
   page += problem_section(summary) + prediction_section(summary) + dynamics_section(summary) +
-          comparison_section(summary) + final_values_section(summary) + leakage_section(summary);
+          comparison_section(summary) + final_values_section(summary) + leakage_section(summary) +
+          evaluation_section(summary);
   return page + figures_section(report) + members_section(report) + reproduction_section(report) + "</body>\n</html>\n";
 }
 

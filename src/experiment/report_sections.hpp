@@ -17,6 +17,7 @@ namespace iclflow::page {
 [[nodiscard]] std::string final_values_section(const Json& summary);
 [[nodiscard]] std::string comparison_section(const Json& summary);
 [[nodiscard]] std::string leakage_section(const Json& summary);
+[[nodiscard]] std::string evaluation_section(const Json& summary);
 /// The table of a sweep.
 [[nodiscard]] std::string members_section(const Report& report);
 

@@ -38,7 +38,7 @@ class Run {
     log_.information(fmt::format("iclflow {}: \"{}\", {} threads", version(), experiment_.title, options_.threads));
     const std::size_t count = experiment_.study->dynamics().size();
     for (std::size_t k = 0; k < count && stopped_ == Status::completed; ++k) evolve_dynamics(k);
-    if (stopped_ == Status::completed) measure();
+    if (stopped_ == Status::completed) evaluate_final();
     return finish();
   }
 
@@ -147,13 +147,15 @@ class Run {
     return now;
   }
 
-  [[nodiscard]] std::filesystem::path measured_file() const { return folder_.path() / "checkpoints" / "measured.json"; }
+  [[nodiscard]] std::filesystem::path evaluated_file() const {
+    return folder_.path() / "checkpoints" / "evaluated.json";
+  }
 
-  void measure() {
-    MeasureControl control;
+  void evaluate_final() {
+    EvaluationControl control;
     control.threads = options_.threads;
     control.interrupted = watch_.interrupted;
-    control.kept = load_measured();
+    control.kept = load_evaluated();
     if (watch_.progress) {
       control.progress = [this](double fraction) { watch_.progress("evaluation", fraction, 0.0); };
     }
@@ -161,30 +163,30 @@ class Run {
     control.keep = [&](const nlohmann::ordered_json& keys) {
       if (seconds_since(last_save) < options_.checkpoint_seconds) return;
       last_save = Clock::now();
-      save_measured(keys);
+      save_evaluated(keys);
     };
     const auto start = Clock::now();
-    measured_ = experiment_.study->measure(results_, control);
-    if (measured_.keys.empty()) return;
-    save_measured(measured_.keys);
-    if (measured_.whole) {
+    evaluated_ = experiment_.study->evaluate_final(results_, control);
+    if (evaluated_.keys.empty()) return;
+    save_evaluated(evaluated_.keys);
+    if (evaluated_.whole) {
       say(fmt::format("evaluation: done, {:.3g} s", seconds_since(start)));
     } else {
       stopped_ = Status::interrupted;
     }
   }
 
-  void save_measured(const nlohmann::ordered_json& keys) {
+  void save_evaluated(const nlohmann::ordered_json& keys) {
     try {
-      write_whole(measured_file(), nlohmann::ordered_json{{"experiment", print_}, {"keys", keys}}.dump());
+      write_whole(evaluated_file(), nlohmann::ordered_json{{"experiment", print_}, {"keys", keys}}.dump());
     } catch (const std::runtime_error& error) {
       if (!std::exchange(unsaved_, true)) complain(fmt::format("{}; the run goes on without", error.what()));
     }
   }
 
-  /// What an earlier attempt measured; null when there is nothing or it is damaged, which costs time only.
-  [[nodiscard]] nlohmann::ordered_json load_measured() const {
-    std::ifstream in(measured_file());
+  /// What an earlier attempt evaluated; null when there is nothing or it is damaged, which costs time only.
+  [[nodiscard]] nlohmann::ordered_json load_evaluated() const {
+    std::ifstream in(evaluated_file());
     const auto saved = nlohmann::ordered_json::parse(in, nullptr, false);
     const bool ours = saved.is_object() && saved.value("experiment", nlohmann::ordered_json()) == print_;
     return ours ? saved.value("keys", nlohmann::ordered_json()) : nlohmann::ordered_json();
@@ -198,7 +200,7 @@ class Run {
     });
     nlohmann::ordered_json summary;
     const bool told = keep("summary.json", [&] {
-      summary = make_summary(experiment_, results_, measured_);
+      summary = make_summary(experiment_, results_, evaluated_);
       write_whole(folder_.summary_file(), summary.dump(2) + "\n");
     });
     const bool shown = !options_.report || (told && keep("report.html", [&] {
@@ -250,7 +252,7 @@ class Run {
   RunLog log_;
   std::uint64_t print_;
   std::vector<DynamicsResult> results_;
-  Measured measured_;
+  Evaluated evaluated_;
   Status stopped_ = Status::completed;
   bool unsaved_ = false;  ///< some checkpoint could not be written
 };

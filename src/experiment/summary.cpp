@@ -35,12 +35,12 @@ Json check(const std::vector<Expectation>& expectations, const Json& summary) {
   return checked;
 }
 
-std::string status(const Experiment& experiment, const std::vector<DynamicsResult>& results, bool measured) {
+std::string status(const Experiment& experiment, const std::vector<DynamicsResult>& results, bool evaluated) {
   const auto failed = [](const DynamicsResult& r) { return !r.failure.empty(); };
   const auto interrupted = [](const DynamicsResult& r) { return r.interrupted; };
   if (std::any_of(results.begin(), results.end(), failed)) return "failed";
   const bool all = results.size() == experiment.study->dynamics().size();
-  return !all || !measured || std::any_of(results.begin(), results.end(), interrupted) ? "interrupted" : "completed";
+  return !all || !evaluated || std::any_of(results.begin(), results.end(), interrupted) ? "interrupted" : "completed";
 }
 
 std::vector<std::uint64_t> all_seeds(const Experiment& experiment) {
@@ -86,18 +86,19 @@ void add_met_events(const Experiment& experiment, const std::vector<DynamicsResu
 
 }  // namespace
 
-Json make_summary(const Experiment& experiment, const std::vector<DynamicsResult>& results, const Measured& measured) {
+Json make_summary(const Experiment& experiment, const std::vector<DynamicsResult>& results,
+                  const Evaluated& evaluated) {
   Json summary;
   summary["version"] = version();
   summary["title"] = experiment.title;
   summary["system"] = experiment.system;
-  summary["status"] = status(experiment, results, measured.whole);
+  summary["status"] = status(experiment, results, evaluated.whole);
   summary["seeds"] = all_seeds(experiment);
   summary["problem"] = experiment.study->problem();
   summary["prediction"] = experiment.study->predict();
   const Json own = experiment.study->summarise(results);
   for (const auto& [key, value] : own.items()) summary[key] = value;
-  for (const auto& [key, value] : measured.keys.items()) summary[key] = value;
+  for (const auto& [key, value] : evaluated.keys.items()) summary[key] = value;
   add_met_events(experiment, results, summary);
   summary["expect"] = check(experiment.expectations, summary);
   if (experiment.claim) {

@@ -17,7 +17,7 @@ constexpr std::size_t most_columns = 3;
 constexpr double single_panel_cm = 6.2;
 constexpr double panel_cm = 4.4;
 constexpr double axis_cm = 1.15;
-constexpr double between_cm = 0.75;  // rows; the law's name stands there
+constexpr double between_cm = 0.5;  // rows; the law's name stands there
 constexpr double left_points = 42.0;
 constexpr double right_points = 10.0;
 constexpr double gutter_points = 12.0;
@@ -26,9 +26,10 @@ constexpr std::size_t most_marked = 24;  // lengths that all carry a mark and an
 constexpr double deepest = 1e-6;         // of the highest loss, on a logarithmic axis
 constexpr double highest = 40.0;         // losses far beyond that of the prediction 0 leave the panel
 constexpr double highest_linear = 1.6;
+constexpr double late = 0.9;  // share of the length axis beyond which text stands left of the line
 
 std::string line_of(const EvaluationCurve& curve, std::size_t k) {
-  return curve.weights ? simulation_line(colour(k), 0) : theory_line(colour(k), k);
+  return curve.weights ? simulation_line(colour(k), k) : theory_line(colour(k), k);
 }
 
 std::string point_of(std::size_t k) {
@@ -84,10 +85,12 @@ Axes axes(const EvaluationFigure& figure) {
   widen_to(length, figure.training_length);
   if (!(length->high > length->low)) length = Range{0.5 * length->low, 2.0 * length->high};
   widen_to(loss, 1.0);
-  if (!figure.logarithmic) return {*length, {0.0, std::min(1.05 * loss->high, highest_linear)}};
+  *length = figure.logarithmic_length ? Range{length->low / 1.08, length->high * 1.08}
+                                      : Range{0.0, length->high + 0.01 * (length->high - length->low)};
+  if (!figure.logarithmic_loss) return {*length, {0.0, std::min(1.05 * loss->high, highest_linear)}};
   loss->high = std::min(loss->high, highest);
   loss->low = std::max(loss->low, deepest * loss->high);
-  return {{length->low / 1.08, length->high * 1.08}, {loss->low / 1.4, loss->high * 1.4}};
+  return {*length, {loss->low / 1.4, loss->high * 1.4}};
 }
 
 /// Tics at 1, 2 and 5 times powers of ten; at powers only over more than three decades.
@@ -106,18 +109,19 @@ std::string logarithmic_tics(const Range& range, bool labelled) {
   return "(" + text + ")";
 }
 
-void set_axes(Drawing& drawing, const EvaluationFigure& figure, const Axes& axes, bool left, bool lowest) {
+void set_axes(Drawing& drawing, const EvaluationFigure& figure, const Axes& axes, bool left) {
   std::ostream& out = drawing.commands();
-  if (figure.logarithmic) {
-    out << "set logscale xy\nset xrange [" << number(axes.length.low) << ":" << number(axes.length.high)
-        << "]\nset yrange [" << number(axes.loss.low) << ":" << number(axes.loss.high) << "]\nset xtics "
-        << logarithmic_tics(axes.length, lowest) << "\nset ytics " << logarithmic_tics(axes.loss, left) << "\n";
+  out << "set xrange [" << number(axes.length.low) << ":" << number(axes.length.high) << "]\n";
+  if (figure.logarithmic_length) {
+    out << "set logscale x\nset xtics " << logarithmic_tics(axes.length, true) << "\n";
+  }
+  if (figure.logarithmic_loss) {
+    out << "set logscale y\nset yrange [" << number(axes.loss.low) << ":" << number(axes.loss.high) << "]\nset ytics "
+        << logarithmic_tics(axes.loss, left) << "\n";
   } else {
-    out << "unset logscale xy\nset xrange [" << number(std::min(0.0, axes.length.low)) << ":"
-        << number(axes.length.high) << "]\nset format x " << (lowest ? "'%g'" : "''") << "\n";
     set_value_axis(drawing, axes.loss, 4, left);
   }
-  out << (lowest ? "set xlabel 'context length {/:Italic L}' offset 0,0.5\n" : "unset xlabel\n");
+  out << "set xlabel 'context length {/:Italic L}' offset 0,0.5\n";
 }
 
 /// Rows (length, loss, ends of the error bar) in units of the panel.
@@ -158,28 +162,29 @@ void plot_panel(Drawing& drawing, const EvaluationFigure& figure, const Evaluati
   std::vector<std::string> above;
   for (std::size_t k = 0; k < panel.curves.size(); ++k) {
     const EvaluationCurve& curve = panel.curves[k];
-    const auto all = points(curve, panel, axes.loss, figure.logarithmic);
+    const auto all = points(curve, panel, axes.loss, figure.logarithmic_loss);
     const std::string data = drawing.block(all);
     const bool every = all.size() <= most_marked;
     if (!every) list.add(data + " using 1:3:4 with filledcurves lc rgb '" + tint(colour(k), 0.25) + "'");
     list.add(data + " using 1:2 with lines " + line_of(curve, k));
-    if (every)
-      above.push_back(data + " using 1:2:3:4 with yerrorbars lw 0.8 " + point_of(k));
-    else
-      above.push_back(drawing.block(some(all, k)) + " using 1:2 with points " + point_of(k));
+    if (every) above.push_back(data + " using 1:3:(0):($4-$3) with vectors nohead lw 0.8 lc rgb '" + colour(k) + "'");
+    above.push_back((every ? data : drawing.block(some(all, k))) + " using 1:2 with points " + point_of(k));
     above.push_back(drawing.block(prediction_points(curve, panel, axes.loss.low)) + " using 1:2 with lines " +
                     prediction_line);
   }
   for (const std::string& item : above) list.add(item);
 }
 
-void write_marks(Drawing& drawing, const EvaluationFigure& figure, const EvaluationPanel& panel) {
+void write_marks(Drawing& drawing, const EvaluationFigure& figure, const EvaluationPanel& panel, const Range& length) {
   std::ostream& out = drawing.commands();
+  const double share = figure.logarithmic_length
+                           ? std::log(figure.training_length / length.low) / std::log(length.high / length.low)
+                           : (figure.training_length - length.low) / (length.high - length.low);
   const std::string at = number(figure.training_length);
   out << "set arrow from first " << at << ", graph 0 to first " << at << ", graph 1 nohead back lc rgb '"
       << tint(ink, 0.45) << "' lw 0.8 dt 12\n"
-      << "set label 'trained' at first " << at << ", graph 0.06 left offset 0.5,0 textcolor rgb '" << tint(ink, 0.7)
-      << "' font ',6'\n";
+      << "set label 'trained' at first " << at << ", graph 1.045 " << (share < late ? "center" : "right")
+      << " textcolor rgb '" << tint(ink, 0.7) << "' font ',6'\n";
   if (figure.panels.size() > 1) {
     out << "set label " << literal(shortened(panel.law, longest_label)) << " at graph 0, graph 1.06 left\n";
   }
@@ -224,9 +229,9 @@ void draw(const EvaluationFigure& figure, const FigureFile& target) {
     const Panel panel{left, left + width, bottom, bottom + height_cm * cm};
     if (k > 0) drawing.commands() << "unset label\nunset arrow\nunset object\n";
     place(drawing, panel);
-    set_axes(drawing, figure, shown, k % columns == 0, true);
+    set_axes(drawing, figure, shown, k % columns == 0);
     if (k % columns == 0) write_axis_name(drawing, panel, "'loss ℓ / loss of {/:Italic ŷ} = 0'");
-    write_marks(drawing, figure, figure.panels[k]);
+    write_marks(drawing, figure, figure.panels[k], shown.length);
     plot_panel(drawing, figure, figure.panels[k], shown);
   }
   drawing.commands() << "unset multiplot\n";

@@ -33,12 +33,17 @@ InitialState authors_start(const Problem& problem) {
   return start;
 }
 
-InitialState random_start(const Problem& problem, double scale, std::uint64_t seed) {
+InitialState random_start(const Problem& problem, double scale, std::uint64_t seed, bool positive, bool equal_omega) {
   NormalStream normal({seed, Stream::initial, 0, 0});
   Matrix mu(problem.heads, problem.tasks());
   Matrix omega(problem.heads, problem.tasks());
   for (double& value : mu.reshaped()) value = scale * normal();
   for (double& value : omega.reshaped()) value = scale * normal();
+  if (positive) {
+    mu = mu.cwiseAbs().eval();
+    omega = omega.cwiseAbs().eval();
+  }
+  if (equal_omega) omega.setConstant(scale);
   return balanced_start(problem, mu, omega);
 }
 

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "iclflow/attention/paired_evaluation.hpp"
 #include "iclflow/spectral/closed_forms.hpp"
-#include "iclflow/spectral/population_loss.hpp"
 
 namespace iclflow {
 
@@ -26,25 +24,27 @@ Problem at_length(const Problem& problem, int length) {
 
 std::optional<double> prediction(const Estimator& estimator, const Problem& problem) {
   const std::optional<double> exact = exact_loss(estimator, problem);
-  if (exact || estimator.kind != EstimatorKind::ridge) return exact;
+  if (exact || estimator.kind != EstimatorKind::ridge || estimator.lambda) return exact;
   return ridge_loss(problem);  // asymptotic in d_i
 }
 
 /// The closure's loss of the weights at this length; none outside of its domain.
 std::optional<double> prediction(const EvaluatedWeights& weights, const Problem& problem) {
-  if (weights.closure.empty()) return std::nullopt;
-  try {
-    return make_population_loss(weights.closure, problem, Coordinates::full(problem))->value(weights.spectral.flat());
-  } catch (const std::domain_error&) {
-    return std::nullopt;
-  }
+  if (!weights.closure) return std::nullopt;
+  const bool blocks = constant_on_blocks(problem, weights.spectral.omega);
+  const SpectralState state{weights.spectral.mu,
+                            blocks ? block_means(problem, weights.spectral.omega) : weights.spectral.omega};
+  const Coordinates coordinates = blocks ? Coordinates::blocks(problem) : Coordinates::full(problem);
+  const auto loss = make_population_loss(*weights.closure, problem, coordinates);
+  if (!(loss->margin(state.flat()) > 0.0)) return std::nullopt;
+  return loss->value(state.flat());
 }
 
 /// All rows of an evaluation, law by law and length by length.
 class Evaluation {
  public:
   Evaluation(const Problem& problem, const EvaluationPlan& plan, const std::vector<EvaluatedWeights>& weights,
-             const MeasureControl& control)
+             const EvaluationControl& control)
       : problem_(problem), plan_(plan), weights_(weights), control_(control), team_(control.threads) {
     const Rotations basis = rotations(problem);
     for (const EvaluatedWeights& one : weights) {
@@ -56,7 +56,7 @@ class Evaluation {
     all_tokens_ *= static_cast<double>(1 + plan.shifts.size());
   }
 
-  Measured run() {
+  Evaluated run() {
     bool whole = evaluate_law({});
     for (const Shift& shift : plan_.shifts) whole = whole && evaluate_law(shift);
     return {{{"evaluation", std::move(rows_)}}, whole};
@@ -118,8 +118,8 @@ class Evaluation {
     json["loss"] = shown(estimate && moments > 0, estimate ? estimate->loss : 0.0);
     json["standard_error"] = shown(estimate && moments > 1, estimate ? estimate->standard_error() : 0.0);
     if (estimate && estimate->members_error) {
-      json["contexts_standard_error"] = or_null(estimate->contexts_error);
-      json["seeds_standard_error"] = or_null(estimate->members_error);
+      json["contexts_error"] = or_null(estimate->contexts_error);
+      json["seeds_error"] = or_null(estimate->members_error);
     }
     const bool training_law = shift.name.empty();
     json["prediction"] = or_null(!training_law ? std::nullopt
@@ -131,7 +131,7 @@ class Evaluation {
   const Problem& problem_;
   const EvaluationPlan& plan_;
   const std::vector<EvaluatedWeights>& weights_;
-  const MeasureControl& control_;
+  const EvaluationControl& control_;
   ThreadTeam team_;
   std::vector<WeightGroup> groups_;
   Json rows_ = Json::array();
@@ -163,8 +163,8 @@ EvaluationCurve& curve_of(EvaluationPanel& panel, const std::string& label) {
 
 }  // namespace
 
-Measured evaluate_weights(const Problem& problem, const EvaluationPlan& plan,
-                          const std::vector<EvaluatedWeights>& weights, const MeasureControl& control) {
+Evaluated evaluate_weights(const Problem& problem, const EvaluationPlan& plan,
+                           const std::vector<EvaluatedWeights>& weights, const EvaluationControl& control) {
   return Evaluation(problem, plan, weights, control).run();
 }
 
@@ -173,7 +173,8 @@ EvaluationFigure evaluation_figure(const Json& evaluation, const EvaluationPlan&
   EvaluationFigure figure;
   figure.title = title;
   figure.training_length = problem.context_length;
-  figure.logarithmic = plan.logarithmic_axes;
+  figure.logarithmic_length = plan.axes == "log";
+  figure.logarithmic_loss = plan.axes != "linear";
   for (const Json& row : evaluation) {
     const auto law = row.find("shift");
     EvaluationPanel& panel = panel_of(figure, law == row.end() ? "training law" : law->get<std::string>());
@@ -190,6 +191,12 @@ EvaluationFigure evaluation_figure(const Json& evaluation, const EvaluationPlan&
   for (const Shift& shift : plan.shifts) {
     // Skewed covariances keep their trace, orthogonal queries their length.
     panel_of(figure, shift.name).zero_loss = 0.5 * power * shift.input_scale * shift.input_scale;
+  }
+  for (EvaluationPanel& panel : figure.panels) {
+    std::stable_partition(panel.curves.begin(), panel.curves.end(), [](const auto& curve) { return curve.weights; });
+    for (EvaluationCurve& curve : panel.curves) {
+      if (curve.label == "debiased-gradient-step") curve.label = "de-biased step";  // two legend columns
+    }
   }
   // Laws that an interrupted run has not reached.
   std::erase_if(figure.panels, [](const EvaluationPanel& panel) { return panel.curves.empty(); });

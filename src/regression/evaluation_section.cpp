@@ -15,6 +15,7 @@ constexpr std::int64_t longest_context = 16'777'216;
 constexpr std::size_t largest_length_count = 4096;
 constexpr std::int64_t largest_context_count = 100'000'000;
 constexpr double largest_context = 1.25e8;  // entries of one context: 1 GB a thread
+constexpr double largest_weights = 1.5e7;   // heads (d_x + d_y)^2, as for a simulation
 constexpr std::string_view name_letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 const std::string name_allowed = "one to 64 of the characters A-Z a-z 0-9 _ . -";
 
@@ -98,7 +99,7 @@ const EstimatorInfo* kind_named(const std::string& name) {
   return nullptr;
 }
 
-/// { name, kind, eta }
+/// { name, kind, eta }, { name, kind = "ridge", lambda }
 Estimator read_estimator_table(const Section& table) {
   const std::string kind = table.text("kind");
   const EstimatorInfo* info = kind_named(kind);
@@ -109,6 +110,11 @@ Estimator read_estimator_table(const Section& table) {
   if (table.has("eta")) {
     if (!info->has_rate) table.fail("eta", fmt::format("does not belong to \"{}\"", kind), kind_names(true));
     estimator.rate = table.number("eta", Sign::any);
+  }
+  if (table.has("lambda")) {
+    if (info->kind != EstimatorKind::ridge)
+      table.fail("lambda", fmt::format("does not belong to \"{}\"", kind), "\"ridge\"");
+    estimator.lambda = table.number("lambda", Sign::positive);
   }
   table.finish();
   return estimator;
@@ -129,7 +135,7 @@ std::vector<Estimator> read_estimators(const Section& section, std::set<std::str
       const EstimatorInfo* info = kind_named(name);
       if (info == nullptr) {
         section.fail("estimators", fmt::format("unknown value ({})", TomlText::quoted(name)),
-                     kind_names(false) + ", or a table { name, kind, eta }");
+                     kind_names(false) + ", or a table { name, kind, eta or lambda }");
       }
       estimators.push_back({name, info->kind});
     }
@@ -168,13 +174,18 @@ std::optional<EvaluationPlan> read_evaluation(const Section& root, const Problem
                                               const std::vector<std::string>& names) {
   const auto section = root.find_section("evaluation");
   if (!section) return std::nullopt;
+  const double weights = static_cast<double>(problem.heads) * problem.embedding() * problem.embedding();
+  if (weights > largest_weights) {
+    root.fail("evaluation", fmt::format("too large an evaluation: heads (d_x + d_y)^2 = {:.3g}", weights),
+              fmt::format("at most {:.3g}, by fewer heads or smaller task_dimensions", largest_weights));
+  }
   EvaluationPlan plan;
   plan.context_lengths = read_lengths(*section, problem);
   plan.contexts = static_cast<std::size_t>(section->integer("contexts", 2, largest_context_count, 50000));
   std::set<std::string> taken(names.begin(), names.end());
   plan.estimators = read_estimators(*section, taken);
   plan.seed = static_cast<std::uint64_t>(section->integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
-  plan.logarithmic_axes = section->choice("axes", {{"log", "linear"}}, "log") == "log";
+  plan.axes = section->choice("axes", {{"log", "linear", "semilog"}}, "log");
   std::set<std::string> laws;
   for (const Section& shift : section->sections("shift")) {
     plan.shifts.push_back(read_shift(shift, problem));
@@ -194,11 +205,12 @@ void EvaluationPlan::resolve(TomlText& text) const {
                                    [&](const EstimatorInfo& info) { return info.kind == estimator.kind; });
     std::string item = fmt::format("{{ name = {}, kind = \"{}\"", TomlText::quoted(estimator.name), kind->name);
     if (estimator.rate) item += fmt::format(", eta = {}", TomlText::number(*estimator.rate));
+    if (estimator.lambda) item += fmt::format(", lambda = {}", TomlText::number(*estimator.lambda));
     items.push_back(item + " }");
   }
   text.raw("estimators", fmt::format("[{}]", fmt::join(items, ", ")));
   text.put("seed", seed);
-  text.put("axes", logarithmic_axes ? "log" : "linear");
+  text.put("axes", axes);
   for (const Shift& shift : shifts) {
     text.element("evaluation.shift");
     text.put("name", shift.name);

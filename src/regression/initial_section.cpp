@@ -108,7 +108,9 @@ void Start::read_preset(const Section& section) {
   } else if (preset_ == "random") {
     scale_ = section.number("scale", Sign::positive);
     seed_ = static_cast<std::uint64_t>(section.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
-    spectral_ = random_start(problem_, scale_, seed_);
+    positive_ = section.boolean("positive", false);
+    equal_omega_ = section.boolean("equal_omega", false);
+    spectral_ = random_start(problem_, scale_, seed_, positive_, equal_omega_);
     read_imbalance(section);
   } else if (preset_ == "limit") {
     if (problem_.heads < problem_.tasks()) {
@@ -196,7 +198,11 @@ void Start::resolve(TomlText& text) const {
   }
   if (preset_ == "aligned" || preset_ == "random") text.put("scale", scale_);
   if (preset_ == "aligned") text.put("own_ratio", own_ratio_);
-  if (preset_ == "random") text.put("seed", seed_);
+  if (preset_ == "random") {
+    text.put("seed", seed_);
+    text.put("positive", positive_);
+    text.put("equal_omega", equal_omega_);
+  }
   if (preset_ != "authors" && problem_.parametrisation == Parametrisation::split) {
     text.raw("imbalance", fmt::format("{{ mu = {}, omega = {} }}", TomlText::number_or_rows(spectral_.imbalance_mu),
                                       omega_text(problem_, spectral_.imbalance_omega)));

@@ -98,7 +98,8 @@ class Regression final : public System {
                     {"estimators", "score-space", "L x min(H, d) normals a context, no token formed", true},
                     {"presets", "aligned", "mu = omega = scale, own-task mu own_ratio times larger"},
                     {"presets", "authors", "K = Q = L^-3/4 on the diagonal, V and O alike, own-task entries doubled"},
-                    {"presets", "random", "mu and omega independent scale * N(0, 1), keyed by seed"},
+                    {"presets", "random",
+                     "mu and omega independent scale * N(0, 1), keyed by seed; positive = true, equal_omega = true"},
                     {"presets", "limit", "the dedicated limit, all other entries exactly zero"}});
     for (const EstimatorInfo& info : estimator_kinds()) {
       entries.push_back({"baselines", std::string(info.name), std::string(info.description)});

@@ -13,6 +13,7 @@
 #include "iclflow/regression/prediction.hpp"
 #include "iclflow/regression/problem_section.hpp"
 #include "iclflow/regression/summary.hpp"
+#include "iclflow/spectral/emergence_order.hpp"
 
 namespace iclflow {
 
@@ -127,7 +128,7 @@ Outcome RegressionStudy::evolve(std::size_t k, std::size_t member, const std::ve
 }
 
 /// Final weights of a finished dynamics; a theory's are its embedded final state.
-EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result) const {
+EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result, int threads) const {
   EvaluatedWeights weights{result.name, {}};
   const Trajectory& first = result.members.front();
   const auto matrix = [&](std::string_view name) {
@@ -137,23 +138,25 @@ EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result) co
   };
   weights.spectral = {matrix("mu"), matrix("omega")};
   if (result.kind == "spectral-flow") {
-    weights.closure = result.variant;
+    weights.closure = named(result.name).closure;
+    weights.closure->sampled.threads = threads;
     const InitialState end = balanced_start(problem_, weights.spectral.mu, weights.spectral.omega);
     const Eigen::VectorXd embedded = embed(problem_, rotations(problem_), end);
     weights.members.push_back(acting(WeightLayout::of(problem_), embedded));
     return weights;
   }
-  if (result.kind == "fixed") weights.closure = "large-context";
+  if (result.kind == "fixed") weights.closure.emplace();  // large-context
   for (const Eigen::VectorXd& state : result.final_states) {
     weights.members.push_back(acting(start_.layout(), state));
   }
   return weights;
 }
 
-Measured RegressionStudy::measure(const std::vector<DynamicsResult>& results, const MeasureControl& control) const {
+Evaluated RegressionStudy::evaluate_final(const std::vector<DynamicsResult>& results,
+                                          const EvaluationControl& control) const {
   if (!evaluation_) return {};
   std::vector<EvaluatedWeights> weights;
-  for (const DynamicsResult& result : results) weights.push_back(final_weights(result));
+  for (const DynamicsResult& result : results) weights.push_back(final_weights(result, control.threads));
   return evaluate_weights(problem_, *evaluation_, weights, control);
 }
 
@@ -165,6 +168,8 @@ nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResu
   json["dynamics"] = nlohmann::ordered_json::array();
   for (const DynamicsResult& result : results) {
     DynamicsSummary summary{&result};
+    summary.initial_mu = &start_.spectral().mu;
+    summary.order = emergence_order(problem_, start_.spectral());
     if (is_theory(result)) {
       const Trajectory& run = result.members.front();
       const RegressionDynamics& one = named(result.name);

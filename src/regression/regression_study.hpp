@@ -30,8 +30,8 @@ class RegressionStudy final : public Study {
   [[nodiscard]] std::string describe_prediction() const override;
   [[nodiscard]] Outcome evolve(std::size_t k, std::size_t member, const std::vector<double>& times,
                                const std::vector<Event>& events, int threads, const Control& control) const override;
-  [[nodiscard]] Measured measure(const std::vector<DynamicsResult>& results,
-                                 const MeasureControl& control) const override;
+  [[nodiscard]] Evaluated evaluate_final(const std::vector<DynamicsResult>& results,
+                                         const EvaluationControl& control) const override;
   [[nodiscard]] nlohmann::ordered_json summarise(const std::vector<DynamicsResult>& results) const override;
   [[nodiscard]] std::vector<DrawnFigure> draw(const std::vector<DynamicsResult>& results,
                                               const nlohmann::ordered_json& summary,
@@ -41,7 +41,7 @@ class RegressionStudy final : public Study {
   [[nodiscard]] bool has_kind(std::string_view kind) const;
   [[nodiscard]] SpectralFlow flow(const RegressionDynamics& dynamics, int threads) const;
   [[nodiscard]] Outcome evolve_fixed(const RegressionDynamics& dynamics, int threads) const;
-  [[nodiscard]] EvaluatedWeights final_weights(const DynamicsResult& result) const;
+  [[nodiscard]] EvaluatedWeights final_weights(const DynamicsResult& result, int threads) const;
   [[nodiscard]] const RegressionDynamics& named(const std::string& name) const;
 
   Problem problem_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ends_summary.hpp"
 #include "iclflow/analysis/allocation.hpp"
 #include "iclflow/analysis/comparison.hpp"
 
@@ -71,10 +72,16 @@ Matrix as_matrix(const std::vector<double>& values, std::size_t heads) {
   return Eigen::Map<const Matrix>(values.data(), rows, static_cast<Eigen::Index>(values.size()) / rows);
 }
 
+std::optional<double> width(const Phases& phases) {
+  if (!phases.warm_up_end || !phases.emergence_end) return std::nullopt;
+  return *phases.emergence_end - *phases.warm_up_end;
+}
+
 Json phases_json(const Phases& phases) {
   return {{"warm_up_end", or_null(phases.warm_up_end)},
           {"emergence_time", or_null(phases.emergence_time)},
-          {"emergence_end", or_null(phases.emergence_end)}};
+          {"emergence_end", or_null(phases.emergence_end)},
+          {"emergence_width", or_null(width(phases))}};
 }
 
 Phases mean_phases(const DynamicsSummary& dynamics) {
@@ -84,16 +91,20 @@ Phases mean_phases(const DynamicsSummary& dynamics) {
   return find_phases(loss.times, loss.mean, *dynamics.end_loss);
 }
 
-/// Standard error over seeds of the seeds' own emergence times.
-Json emergence_error(const DynamicsSummary& dynamics) {
-  if (!dynamics.end_loss) return nullptr;
-  std::vector<std::vector<double>> own;
+/// Standard errors over seeds of the seeds' own emergence times and widths. The width is the mean of their own, too:
+/// that of the mean loss is larger by the spread of their emergence times.
+void add_phase_errors(const DynamicsSummary& dynamics, Json& json) {
+  std::vector<std::vector<double>> times;
+  std::vector<std::vector<double>> widths;
   for (const Trajectory& member : dynamics.result->members) {
-    if (member.samples() < 2) continue;
-    const auto time = find_phases(member.times, member["loss"].values, *dynamics.end_loss).emergence_time;
-    if (time) own.push_back({*time});
+    if (member.samples() < 2 || !dynamics.end_loss) continue;
+    const Phases own = find_phases(member.times, member["loss"].values, *dynamics.end_loss);
+    if (own.emergence_time) times.push_back({*own.emergence_time});
+    if (width(own)) widths.push_back({*width(own)});
   }
-  return scalar(mean_of(own).standard_error);
+  json["emergence_time_standard_error"] = scalar(mean_of(times).standard_error);
+  json["emergence_width"] = scalar(mean_of(widths).value);
+  json["emergence_width_standard_error"] = scalar(mean_of(widths).standard_error);
 }
 
 Json events_json(const DynamicsResult& result) {
@@ -169,7 +180,7 @@ Json dynamics_json(const DynamicsSummary& dynamics) {
   const Mean sampling = final_mean(result, "loss_standard_error");
   if (result.kind != "attention" && !sampling.value.empty()) json["final_loss_standard_error"] = scalar(sampling.value);
   json["phases"] = phases_json(mean_phases(dynamics));
-  if (attention) json["phases"]["emergence_time_standard_error"] = emergence_error(dynamics);
+  if (attention) add_phase_errors(dynamics, json["phases"]);
   const std::size_t heads = result.members.front()["mu"].shape.front();
   const Mean mu = final_mean(result, "mu");
   const Mean omega = final_mean(result, "omega_block");
@@ -181,6 +192,7 @@ Json dynamics_json(const DynamicsSummary& dynamics) {
     json["final_omega_standard_error"] = rows_json(omega.standard_error, heads);
     add_leakage(result, json);
   }
+  add_ends(dynamics, json);
   json["events"] = events_json(result);
   json["evaluations"] = result.evaluations;
   json["wall_seconds"] = result.wall_seconds;

@@ -96,7 +96,6 @@ std::vector<Mistake> mistakes() {
       {"[report]", "[expect]\nloss_gap = -1\n[report]", "expect.loss_gap", "at least 0", 1},
       {"[report]", "[expect]\nlos_gap = 1\n[report]", "expect.los_gap", "loss_gap", 1},
       {"[report]", "[sweep]\nx = 1\n[report]", "sweep", "iclflow sweep FILE"},
-      {"[report]", "[evaluation]\nseed = 1\n[report]", "evaluation", "planned and not there yet"},
       {"title = \"Small\"", "system = \"autoregressive\"", "system", "planned and not there yet"},
       {"title = \"Small\"", "system = \"mesa\"", "system", "\"regression\""},
       {"[problem]", "[[problem]]", "problem", "a table"},

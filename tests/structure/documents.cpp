@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "iclflow/experiment/json_file.hpp"
+#include "iclflow/experiment/sweep.hpp"
+#include "iclflow/regression/regression.hpp"
 #include "structure/source_tree.hpp"
 
 namespace fs = std::filesystem;
@@ -84,9 +87,17 @@ BOOST_AUTO_TEST_CASE(no_path_of_one_machine) {
 BOOST_AUTO_TEST_CASE(every_experiment_is_accepted) {
   const auto experiments = source_tree::files({"experiments"}, {".toml"});
   BOOST_TEST(experiments.size() >= 1U);
+  iclflow::Systems systems;
+  systems.push_back(iclflow::make_regression());
   for (const fs::path& file : experiments) {
-    const std::string command = std::string("\"") + ICLFLOW_PROGRAM + "\" predict \"" +
-                                (source_tree::root() / file).string() + "\" > /dev/null";
+    const std::string path = (source_tree::root() / file).string();
+    iclflow::Document document = iclflow::parse_document(iclflow::read_text(path), path);
+    if (iclflow::is_sweep(document)) {
+      // reads every member, runs none
+      BOOST_CHECK_NO_THROW(iclflow::Sweep(std::move(document), systems, false));
+      continue;
+    }
+    const std::string command = std::string("\"") + ICLFLOW_PROGRAM + "\" predict \"" + path + "\" > /dev/null";
     BOOST_TEST(std::system(command.c_str()) == 0, file << " is refused by predict");
   }
 }

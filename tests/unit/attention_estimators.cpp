@@ -1,3 +1,4 @@
+#include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -5,6 +6,7 @@
 
 #include "iclflow/attention/covariate_sampler.hpp"
 #include "iclflow/attention/estimators.hpp"
+#include "iclflow/attention/evaluation_set.hpp"
 #include "iclflow/attention/paired_evaluation.hpp"
 #include "iclflow/random/stream.hpp"
 #include "support/problems.hpp"
@@ -18,6 +20,7 @@ std::vector<Estimator> all_estimators() {
   for (const EstimatorInfo& info : estimator_kinds()) estimators.push_back({std::string(info.name), info.kind});
   estimators.push_back({"given", EstimatorKind::gradient_step, 0.6});
   estimators.push_back({"given-debiased", EstimatorKind::debiased_gradient_step, 0.7});
+  estimators.push_back({"given-ridge", EstimatorKind::ridge, std::nullopt, 2.5});
   return estimators;
 }
 
@@ -26,7 +29,8 @@ Eigen::VectorXd estimate(const Estimator& which, const Problem& problem, int tas
                          const Eigen::VectorXd& y) {
   const Eigen::Index d = x.rows();
   const double length = problem.context_length;
-  const double lambda = problem.noise_variance * static_cast<double>(d) / problem.signal_power(task);
+  const double lambda =
+      which.lambda.value_or(problem.noise_variance * static_cast<double>(d) / problem.signal_power(task));
   const Eigen::MatrixXd gram = x * x.transpose();
   switch (which.kind) {
     case EstimatorKind::ridge:

@@ -24,7 +24,8 @@ struct EstimatorInfo {
 struct Estimator {
   std::string name;
   EstimatorKind kind = EstimatorKind::ridge;
-  std::optional<double> rate{};  ///< eta of a gradient step; empty: the best one of the training law at each length
+  std::optional<double> rate{};    ///< eta of a gradient step; empty: the best one of the training law at each length
+  std::optional<double> lambda{};  ///< of ridge, above 0; empty: sigma^2/a_i of the training law
 };
 
 /// eta of a gradient step on task i: the given one, 1 for averaging, else the best of the problem's law and length.
@@ -53,7 +54,7 @@ class EstimatorLosses {
 
   Problem problem_;
   std::vector<Estimator> estimators_;
-  std::vector<std::vector<double>> rates_;  ///< by estimator and task
+  std::vector<std::vector<double>> rates_;  ///< by estimator and task; lambda for those that invert
   double noise_variance_;
   bool spectrum_needed_;
 };

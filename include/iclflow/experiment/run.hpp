@@ -30,10 +30,10 @@ enum class RunStatus { completed, failed, expectation_missed, interrupted };
 [[nodiscard]] RunStatus run(const Experiment& experiment, const RunFolder& folder, const RunOptions& options,
                             const Watch& watch);
 
-/// summary.json of results that exist; status "completed" | "interrupted" | "failed". measured: of the finished
+/// summary.json of results that exist; status "completed" | "interrupted" | "failed". evaluated: of the finished
 /// dynamics.
 [[nodiscard]] nlohmann::ordered_json make_summary(const Experiment& experiment,
                                                   const std::vector<DynamicsResult>& results,
-                                                  const Measured& measured = {});
+                                                  const Evaluated& evaluated = {});
 
 }  // namespace iclflow

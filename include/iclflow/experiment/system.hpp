@@ -46,8 +46,8 @@ struct DrawnFigure {
   std::string problem;  ///< one sentence on why there is none; empty when it was drawn
 };
 
-/// How measurements on finished dynamics are watched. Empty functions are allowed.
-struct MeasureControl {
+/// How an evaluation of finished dynamics is watched. Empty functions are allowed.
+struct EvaluationControl {
   int threads = 1;  ///< never changes a bit of the result
   std::function<bool()> interrupted;
   std::function<void(double fraction)> progress;
@@ -55,8 +55,8 @@ struct MeasureControl {
   nlohmann::ordered_json kept;  ///< what an earlier attempt kept last; null when there is none
 };
 
-/// Keys of summary.json that were measured on finished dynamics; whole = false when interrupted before their end.
-struct Measured {
+/// Keys of summary.json that need finished dynamics; whole = false when interrupted before their end.
+struct Evaluated {
   nlohmann::ordered_json keys = nlohmann::ordered_json::object();
   bool whole = true;
 };
@@ -91,9 +91,9 @@ class Study {
   /// Evolves one member of dynamics k. Events that it meets are in the outcome's trajectory.
   [[nodiscard]] virtual Outcome evolve(std::size_t k, std::size_t member, const std::vector<double>& times,
                                        const std::vector<Event>& events, int threads, const Control& control) const = 0;
-  /// Measures what needs the final states, once all dynamics are whole.
-  [[nodiscard]] virtual Measured measure(const std::vector<DynamicsResult>& results,
-                                         const MeasureControl& control) const {
+  /// Evaluates the final states, once all dynamics are whole.
+  [[nodiscard]] virtual Evaluated evaluate_final(const std::vector<DynamicsResult>& results,
+                                                 const EvaluationControl& control) const {
     static_cast<void>(results);
     static_cast<void>(control);
     return {};

@@ -30,7 +30,8 @@ struct EvaluationFigure {
   std::string title;
   std::vector<EvaluationPanel> panels;
   double training_length = 0.0;  ///< vertical line
-  bool logarithmic = true;       ///< both axes
+  bool logarithmic_length = true;
+  bool logarithmic_loss = true;
 };
 /// Throws FigureError; std::invalid_argument when a curve's arrays differ in length.
 void draw(const EvaluationFigure& figure, const FigureFile& target);

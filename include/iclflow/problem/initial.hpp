@@ -28,7 +28,9 @@ struct InitialState {
 /// twice that.
 [[nodiscard]] InitialState authors_start(const Problem& problem);
 
-/// mu (H x I) and omega (H x I, constant on blocks) independent scale * N(0, 1), keyed by seed.
-[[nodiscard]] InitialState random_start(const Problem& problem, double scale, std::uint64_t seed);
+/// mu (H x I) and omega (H x I, constant on blocks) independent scale * N(0, 1), keyed by seed; positive: their
+/// absolute values; equal_omega: omega = scale instead.
+[[nodiscard]] InitialState random_start(const Problem& problem, double scale, std::uint64_t seed, bool positive = false,
+                                        bool equal_omega = false);
 
 }  // namespace iclflow

@@ -18,8 +18,8 @@ struct EvaluationPlan {
   std::size_t contexts = 50000;      ///< per length and law
   std::vector<Estimator> estimators;
   std::uint64_t seed = 1;
-  std::vector<Shift> shifts;     ///< besides the training law
-  bool logarithmic_axes = true;  ///< of the figure
+  std::vector<Shift> shifts;  ///< besides the training law
+  std::string axes = "log";   ///< of the figure: "log" | "linear" | "semilog" (loss only)
 
   void resolve(TomlText& text) const;
 };

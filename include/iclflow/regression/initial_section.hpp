@@ -41,6 +41,8 @@ class Start {
   double scale_ = 0.0;
   double own_ratio_ = 1.0;
   std::uint64_t seed_ = 0;
+  bool positive_ = false;                      ///< of "random"
+  bool equal_omega_ = false;                   ///< of "random"
   double perturbation_ = 0.0;                  ///< standard deviation of the noise on every full weight of a simulation
   std::shared_ptr<const NamedWeights> named_;  ///< of a weights file, else empty
   std::string weights_text_;
