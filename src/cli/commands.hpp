@@ -22,9 +22,8 @@ void add_report(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_evaluate(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
+void add_optimum(CLI::App& app, Action& action);
 void add_claims(CLI::App& app, Action& action);
-/// optimum.
-void add_planned(CLI::App& app, Action& action);
 
 /// Every system the program knows; the first is the default.
 [[nodiscard]] Systems systems();

@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   cli::Action action;
   for (const auto add : {cli::add_run, cli::add_predict, cli::add_compare, cli::add_report, cli::add_list,
-                         cli::add_evaluate, cli::add_sweep, cli::add_claims, cli::add_planned}) {
+                         cli::add_evaluate, cli::add_sweep, cli::add_optimum, cli::add_claims}) {
     add(app, action);
   }
   if (const int code = parse(app, argc, argv); code != cli::done) return code < 0 ? 0 : code;

@@ -22,22 +22,27 @@ Problem at_length(const Problem& problem, int length) {
   return other;
 }
 
-std::optional<double> prediction(const Estimator& estimator, const Problem& problem) {
+struct Prediction {
+  std::optional<double> loss{};
+  std::optional<double> standard_error{};  ///< of a closure that samples
+};
+
+Prediction prediction(const Estimator& estimator, const Problem& problem) {
   const std::optional<double> exact = exact_loss(estimator, problem);
-  if (exact || estimator.kind != EstimatorKind::ridge || estimator.lambda) return exact;
-  return ridge_loss(problem);  // asymptotic in d_i
+  if (exact || estimator.kind != EstimatorKind::ridge || estimator.lambda) return {exact};
+  return {ridge_loss(problem)};  // asymptotic in d_i
 }
 
 /// The closure's loss of the weights at this length; none outside of its domain.
-std::optional<double> prediction(const EvaluatedWeights& weights, const Problem& problem) {
-  if (!weights.closure) return std::nullopt;
+Prediction prediction(const EvaluatedWeights& weights, const Problem& problem) {
+  if (!weights.closure) return {};
   const bool blocks = constant_on_blocks(problem, weights.spectral.omega);
   const SpectralState state{weights.spectral.mu,
                             blocks ? block_means(problem, weights.spectral.omega) : weights.spectral.omega};
   const Coordinates coordinates = blocks ? Coordinates::blocks(problem) : Coordinates::full(problem);
   const auto loss = make_population_loss(*weights.closure, problem, coordinates);
-  if (!(loss->margin(state.flat()) > 0.0)) return std::nullopt;
-  return loss->value(state.flat());
+  if (!(loss->margin(state.flat()) > 0.0)) return {};
+  return {loss->value(state.flat()), loss->standard_error(state.flat())};
 }
 
 /// All rows of an evaluation, law by law and length by length.
@@ -121,10 +126,12 @@ class Evaluation {
       json["contexts_error"] = or_null(estimate->contexts_error);
       json["seeds_error"] = or_null(estimate->members_error);
     }
-    const bool training_law = shift.name.empty();
-    json["prediction"] = or_null(!training_law ? std::nullopt
-                                 : classical   ? prediction(plan_.estimators[k], problem)
-                                               : prediction(weights_[group], problem));
+    Prediction predicted;
+    if (shift.name.empty()) {
+      predicted = classical ? prediction(plan_.estimators[k], problem) : prediction(weights_[group], problem);
+    }
+    json["prediction"] = or_null(predicted.loss);
+    if (predicted.standard_error) json["prediction_standard_error"] = or_null(predicted.standard_error);
     return json;
   }
 

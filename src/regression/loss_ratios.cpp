@@ -1,7 +1,8 @@
+#include "iclflow/regression/loss_ratios.hpp"
+
 #include <cmath>
 
 #include "iclflow/analysis/late_mean.hpp"
-#include "iclflow/regression/summary.hpp"
 
 namespace iclflow {
 

@@ -74,9 +74,9 @@ class Regression final : public System {
     }
     std::vector<std::string> names;
     for (const RegressionDynamics& one : dynamics) names.push_back(one.name);
-    auto evaluation = read_evaluation(root, problem, names);
+    Measurements measurements{read_evaluation(root, problem, names), read_optimum(root), read_stability(root, problem)};
     return std::make_unique<RegressionStudy>(std::move(problem), std::move(start), std::move(dynamics),
-                                             logarithmic(root), std::move(evaluation));
+                                             logarithmic(root), std::move(measurements));
   }
 
   [[nodiscard]] std::vector<CatalogueEntry> catalogue() const override {

@@ -10,6 +10,7 @@
 #include "iclflow/regression/bounded_flow.hpp"
 #include "iclflow/regression/figures.hpp"
 #include "iclflow/regression/flow_phases.hpp"
+#include "iclflow/regression/loss_ratios.hpp"
 #include "iclflow/regression/prediction.hpp"
 #include "iclflow/regression/problem_section.hpp"
 #include "iclflow/regression/summary.hpp"
@@ -18,12 +19,12 @@
 namespace iclflow {
 
 RegressionStudy::RegressionStudy(Problem problem, Start start, std::vector<RegressionDynamics> dynamics,
-                                 bool logarithmic_time, std::optional<EvaluationPlan> evaluation)
+                                 bool logarithmic_time, Measurements measurements)
     : problem_(std::move(problem)),
       start_(std::move(start)),
       dynamics_(std::move(dynamics)),
       logarithmic_time_(logarithmic_time),
-      evaluation_(std::move(evaluation)) {
+      measurements_(std::move(measurements)) {
   for (const RegressionDynamics& one : dynamics_) parts_.push_back(one.part());
 }
 
@@ -69,7 +70,7 @@ std::vector<std::string_view> RegressionStudy::figures() const {
   std::vector<std::string_view> names{"allocation"};
   if (has_kind("spectral-flow") || has_kind("attention")) names = {"loss", "spectrum", "allocation"};
   if (has_kind("attention")) names.emplace_back("leakage");
-  if (evaluation_) names.emplace_back("evaluation");
+  if (measurements_.evaluation) names.emplace_back("evaluation");
   return names;
 }
 
@@ -82,7 +83,9 @@ void RegressionStudy::resolve(TomlText& text) const {
   resolve_problem(problem_, text);
   start_.resolve(text);
   for (const RegressionDynamics& one : dynamics_) one.resolve(text);
-  if (evaluation_) evaluation_->resolve(text);
+  if (measurements_.evaluation) measurements_.evaluation->resolve(text);
+  if (measurements_.optimum) measurements_.optimum->resolve(text);
+  if (measurements_.stability) measurements_.stability->resolve(text);
 }
 
 nlohmann::ordered_json RegressionStudy::problem() const { return problem_json(problem_); }
@@ -127,16 +130,20 @@ Outcome RegressionStudy::evolve(std::size_t k, std::size_t member, const std::ve
   return descend(*system, one.learning_rate, times, events, control);
 }
 
-/// Final weights of a finished dynamics; a theory's are its embedded final state.
-EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result, int threads) const {
-  EvaluatedWeights weights{result.name, {}};
+SpectralState RegressionStudy::final_spectrum(const DynamicsResult& result) const {
   const Trajectory& first = result.members.front();
   const auto matrix = [&](std::string_view name) {
     const std::span<const double> last = first[name].last();
     return Matrix(
         Eigen::Map<const Matrix>(last.data(), problem_.heads, static_cast<Eigen::Index>(last.size()) / problem_.heads));
   };
-  weights.spectral = {matrix("mu"), matrix("omega")};
+  return {matrix("mu"), matrix("omega")};
+}
+
+/// Final weights of a finished dynamics; a theory's are its embedded final state.
+EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result, int threads) const {
+  EvaluatedWeights weights{result.name, {}};
+  weights.spectral = final_spectrum(result);
   if (result.kind == "spectral-flow") {
     weights.closure = named(result.name).closure;
     weights.closure->sampled.threads = threads;
@@ -152,12 +159,39 @@ EvaluatedWeights RegressionStudy::final_weights(const DynamicsResult& result, in
   return weights;
 }
 
+nlohmann::ordered_json RegressionStudy::optimum(int threads) const {
+  return optimum_json(problem_, measurements_.optimum.value_or(OptimumPlan{}), threads);
+}
+
+std::string RegressionStudy::describe_optimum(const nlohmann::ordered_json& optimum) const {
+  return optimum_text(optimum);
+}
+
+nlohmann::ordered_json RegressionStudy::stability(const std::vector<DynamicsResult>& results, int threads) const {
+  const StabilityPlan& plan = *measurements_.stability;
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const DynamicsResult& result : results) {
+    if (result.kind == "spectral-flow") {
+      json[result.name] =
+          linear_stability_json(problem_, plan, named(result.name).closure, final_spectrum(result), threads);
+    } else if (result.kind == "attention") {
+      json[result.name] = escape_json(problem_, plan, result);
+    }
+  }
+  return json;
+}
+
 Evaluated RegressionStudy::evaluate_final(const std::vector<DynamicsResult>& results,
                                           const EvaluationControl& control) const {
-  if (!evaluation_) return {};
-  std::vector<EvaluatedWeights> weights;
-  for (const DynamicsResult& result : results) weights.push_back(final_weights(result, control.threads));
-  return evaluate_weights(problem_, *evaluation_, weights, control);
+  Evaluated all;
+  if (measurements_.evaluation) {
+    std::vector<EvaluatedWeights> weights;
+    for (const DynamicsResult& result : results) weights.push_back(final_weights(result, control.threads));
+    all = evaluate_weights(problem_, *measurements_.evaluation, weights, control);
+  }
+  if (all.whole && measurements_.optimum) all.keys["optimum"] = optimum(control.threads);
+  if (all.whole && measurements_.stability) all.keys["stability"] = stability(results, control.threads);
+  return all;
 }
 
 nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResult>& results) const {
@@ -202,8 +236,9 @@ nlohmann::ordered_json RegressionStudy::summarise(const std::vector<DynamicsResu
 std::vector<DrawnFigure> RegressionStudy::draw(const std::vector<DynamicsResult>& results,
                                                const nlohmann::ordered_json& summary,
                                                const FigureRequest& request) const {
-  const FigureSource source{problem_,      results,           summary,
-                            request.title, logarithmic_time_, evaluation_ ? &*evaluation_ : nullptr};
+  const FigureSource source{problem_,          results,
+                            summary,           request.title,
+                            logarithmic_time_, measurements_.evaluation ? &*measurements_.evaluation : nullptr};
   std::vector<DrawnFigure> drawn;
   for (const std::string& kind : request.figures) drawn.push_back(draw_figure(kind, source, request.folder));
   return drawn;

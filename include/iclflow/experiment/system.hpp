@@ -88,6 +88,10 @@ class Study {
   [[nodiscard]] virtual nlohmann::ordered_json predict() const = 0;
   [[nodiscard]] virtual std::string describe_prediction() const = 0;
 
+  /// Searches for the best weights of the problem: `optimum` of summary.json, and the same as text for a reader.
+  [[nodiscard]] virtual nlohmann::ordered_json optimum(int threads) const = 0;
+  [[nodiscard]] virtual std::string describe_optimum(const nlohmann::ordered_json& optimum) const = 0;
+
   /// Evolves one member of dynamics k. Events that it meets are in the outcome's trajectory.
   [[nodiscard]] virtual Outcome evolve(std::size_t k, std::size_t member, const std::vector<double>& times,
                                        const std::vector<Event>& events, int threads, const Control& control) const = 0;

@@ -25,6 +25,7 @@ struct EvaluatedWeights {
 /// seeds contexts_error and seeds_error, whose root sum of squares standard_error is}].
 /// loss: null where it has no mean or the law does not exist; standard_error: null where there is no variance.
 /// prediction: closed form, or the closure at that length, under the training law; else null.
+/// prediction_standard_error: of a closure that samples.
 [[nodiscard]] Evaluated evaluate_weights(const Problem& problem, const EvaluationPlan& plan,
                                          const std::vector<EvaluatedWeights>& weights,
                                          const EvaluationControl& control);

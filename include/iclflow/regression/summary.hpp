@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "iclflow/analysis/phases.hpp"
+#include "iclflow/problem/problem.hpp"
 #include "iclflow/problem/spectral_state.hpp"
 #include "iclflow/trajectory/trajectory.hpp"
 
@@ -21,11 +22,6 @@ struct DynamicsSummary {
 
 /// One entry of `dynamics` of summary.json. H x I arrays; standard errors are over seeds, null with fewer than two.
 [[nodiscard]] nlohmann::ordered_json dynamics_json(const DynamicsSummary& dynamics);
-
-/// Adds to an entry of `dynamics` (with standard errors where there are seeds): late_loss, the mean over the last half
-/// of the samples; final_x = ell/(sum_i P_i/2 - ell) at the final time (null unless positive); final_coefficient =
-/// final_x L/(phi d_i) (null for unequal tasks).
-void add_loss_ratios(const Problem& problem, const DynamicsResult& result, nlohmann::ordered_json& dynamics);
 
 /// One entry of `comparison`: gaps, each with `<gap>_standard_error`.
 [[nodiscard]] nlohmann::ordered_json comparison_json(const DynamicsResult& theory, const DynamicsResult& simulation,
