@@ -1,8 +1,9 @@
+#include "iclflow/experiment/run.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include "iclflow/analysis/late_mean.hpp"
-#include "iclflow/experiment/run.hpp"
 
 namespace iclflow {
 

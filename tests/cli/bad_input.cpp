@@ -225,7 +225,6 @@ BOOST_AUTO_TEST_CASE(the_command_line_itself) {
   check_refused(program::iclflow(scratch, {"run", file, "--threads", "0"}), {"--threads"});
   check_refused(program::iclflow(scratch, {"run", file, "--threads", "many"}), {"--threads"});
   check_refused(program::iclflow(scratch, {"run", file, "--fast"}), {"--fast"});
-  check_refused(program::iclflow(scratch, {"optimum", file}), {"optimum", "planned and not there yet"});
   check_refused(program::iclflow(scratch, {"report", scratch.write("file", "x")}), {"no such run folder"});
   check_refused(program::iclflow(scratch, {"compare", (scratch / "a").string(), (scratch / "b").string()}),
                 {"a: no such"});
