@@ -33,8 +33,10 @@ std::string error_text(const Json& value) { return value.is_number() ? significa
 /// "−0.5, not −1 or −0.25"
 std::string prediction(const Json& check) {
   std::string text = number(check.at("predicted"));
-  for (const Json& wrong : check.value("rejected", Json::array())) {
-    text += fmt::format("{}{}", &wrong == &check.at("rejected").front() ? ", not " : " or ", number(wrong));
+  const char* joint = ", not ";
+  for (const Json& wrong : check.at("rejected")) {
+    text += fmt::format("{}{}", joint, number(wrong));
+    joint = " or ";
   }
   return text;
 }

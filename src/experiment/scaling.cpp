@@ -93,13 +93,10 @@ class Series {
   }
 
  private:
-  /// A cell and its error, NaN when missing; the subtracted column's errors add up in squares.
+  /// A cell and its error less the subtracted one; NaN when missing.
   [[nodiscard]] MeasuredNumber value(const std::string& column, std::size_t row) const {
     MeasuredNumber own = cell(column, row);
-    if (scaling_.subtract.empty()) return own;
-    const MeasuredNumber less = cell(scaling_.subtract, row);
-    own.value -= less.value;
-    if (own.standard_error) own.standard_error = std::hypot(*own.standard_error, less.standard_error.value_or(0.0));
+    if (!scaling_.subtract.empty()) own.value -= cell(scaling_.subtract, row).value;
     return own;
   }
   [[nodiscard]] MeasuredNumber cell(const std::string& column, std::size_t row) const {

@@ -118,7 +118,7 @@ void set_logarithmic_axis(std::ostream& out, char axis, const Range& range) {
     return;
   }
   const bool fine = decades < 0.7;
-  const bool large = range.high > 2e4 || range.low < 2e-3;
+  const bool large = range.high > 2e4 || range.low < 5e-4;
   out << "set format " << axis << (large ? " '%.0t·10^{%T}'" : " '%g'") << "\nset " << axis << "tics (";
   bool first = true;
   for (int power = static_cast<int>(std::floor(std::log10(range.low))); std::pow(10.0, power) <= range.high; ++power) {

@@ -17,11 +17,13 @@ struct Scaling {
   std::string x;
   std::vector<std::string> y;
   std::vector<std::string> labels;  ///< of y in the figure; the columns' names when empty
-  std::string subtract;             ///< a column that is taken off every y, row by row; empty: none
-  bool logarithm = false;           ///< y = a + b ln x, else y = c x^b
-  std::string group;                ///< a column; one series per value; empty: none
-  std::string members;              ///< glob on member names; empty: all
-  std::optional<double> fit_from;   ///< range of x that is fitted
+  /// A column that is taken off every y, row by row; empty: none. Taken as exact: it is a prediction, or was measured
+  /// on the same evaluation contexts, whose error the difference does not have.
+  std::string subtract;
+  bool logarithm = false;          ///< y = a + b ln x, else y = c x^b
+  std::string group;               ///< a column; one series per value; empty: none
+  std::string members;             ///< glob on member names; empty: all
+  std::optional<double> fit_from;  ///< range of x that is fitted
   std::optional<double> fit_to;
   std::optional<double> exponent;  ///< predicted
   std::string x_label;
