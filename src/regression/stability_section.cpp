@@ -146,6 +146,7 @@ Json escape_json(const Problem& problem, const StabilityPlan& plan, const Dynami
   const auto entries = static_cast<std::size_t>(problem.heads) * static_cast<std::size_t>(problem.tasks());
   std::vector<double> rates;
   std::vector<double> times;
+  std::vector<double> e_folds;
   for (const Trajectory& run : simulation.members) {
     const SeedEscape found = escape_of(run, entries, plan.low * scale, plan.high * scale);
     if (found.rates.empty()) continue;
@@ -153,11 +154,13 @@ Json escape_json(const Problem& problem, const StabilityPlan& plan, const Dynami
     for (const double rate : found.rates) mean += rate / static_cast<double>(found.rates.size());
     rates.push_back(mean);
     times.push_back(found.first);
+    e_folds.push_back(mean * found.first);
   }
   Json json;
   json["escaped"] = times.size();
   put_mean("growth_rate", rates, json);
   put_mean("escape_time", times, json);
+  put_mean("escape_e_folds", e_folds, json);
   return json;
 }
 

@@ -14,8 +14,8 @@ namespace iclflow {
 /// [stability]: how the full dynamics leaves the limit (theory/08-saddle.md).
 struct StabilityPlan {
   SaddleOptions saddle{};  ///< modes = 0: no eigenvalues
-  double low = 0.02;       ///< growth is measured while an unused -mu is between these multiples of the largest
-  double high = 0.1;       ///< |mu| of the dedicated limit
+  double low = 0.001;      ///< growth is measured while an unused -mu is between these multiples of the largest
+  double high = 0.005;     ///< |mu| of the dedicated limit
 
   void resolve(TomlText& text) const;
 };
@@ -32,8 +32,8 @@ struct StabilityPlan {
                                                            int threads);
 
 /// Of a simulation: `growth_rate` (g: half the rate of the unused mu, mean over the entries that left, then over
-/// seeds), `escape_time` (when the first of them is at -high) with standard errors over seeds, and `escaped`, their
-/// number.
+/// seeds), `escape_time` (when the first of them is at -high) and `escape_e_folds` (the product of the two) with
+/// standard errors over seeds, and `escaped`, their number.
 [[nodiscard]] nlohmann::ordered_json escape_json(const Problem& problem, const StabilityPlan& plan,
                                                  const DynamicsResult& simulation);
 
