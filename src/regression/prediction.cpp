@@ -4,6 +4,7 @@
 
 #include <numbers>
 
+#include "iclflow/spectral/attention_moment.hpp"
 #include "iclflow/spectral/closed_forms.hpp"
 #include "iclflow/spectral/stability.hpp"
 
@@ -26,6 +27,27 @@ Json warm_up_json(const Problem& problem, const InitialState& start) {
     tasks.push_back(std::move(task));
   }
   return tasks;
+}
+
+/// E|p|^2 of every head at the start, for scores of variance a = |omega^h|^2 (the mean of |W q|^2).
+Json attention_moments(const Problem& problem, const InitialState& start) {
+  constexpr double largest_variance = 40.0;  // of the quadrature
+  Json heads = Json::array();
+  for (int h = 0; h < problem.heads; ++h) {
+    const double variance = start.omega.row(h).squaredNorm();
+    if (h > 0 && heads.back().at("score_variance") == variance) {  // the quadrature is the cost here
+      heads.push_back(heads.back());
+      continue;
+    }
+    Json head = {{"score_variance", variance}, {"exact", nullptr}, {"exponential", nullptr}, {"saturated", nullptr}};
+    if (variance <= largest_variance) {
+      head["exact"] = attention_moment(variance, problem.context_length);
+      head["exponential"] = exponential_moment(variance, problem.context_length);
+      head["saturated"] = saturated_moment(variance, problem.context_length);
+    }
+    heads.push_back(std::move(head));
+  }
+  return heads;
 }
 
 std::string line(std::string_view name, const std::string& value, std::string_view meaning) {
@@ -110,6 +132,7 @@ Json prediction_json(const Problem& problem, const InitialState& start) {
   json["ridge"] = {{"loss", ridge_loss(problem)}};
   json["gradient_step"] = {{"loss", gradient_step_loss(problem)}};
   json["warm_up"] = warm_up_json(problem, start);
+  json["attention_moment"] = attention_moments(problem, start);
   const auto rate = largest_learning_rate(problem);
   json["largest_learning_rate"] = rate ? Json(*rate) : Json(nullptr);
   return json;
