@@ -154,6 +154,7 @@ class Run {
   void evaluate_final() {
     EvaluationControl control;
     control.threads = options_.threads;
+    control.theory_only = experiment_.theory_only;
     control.interrupted = watch_.interrupted;
     control.kept = load_evaluated();
     if (watch_.progress) {

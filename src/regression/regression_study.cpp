@@ -168,8 +168,10 @@ std::string RegressionStudy::describe_optimum(const nlohmann::ordered_json& opti
   return optimum_text(optimum);
 }
 
-nlohmann::ordered_json RegressionStudy::stability(const std::vector<DynamicsResult>& results, int threads) const {
-  const StabilityPlan& plan = *measurements_.stability;
+nlohmann::ordered_json RegressionStudy::stability(const std::vector<DynamicsResult>& results, int threads,
+                                                  bool theory_only) const {
+  StabilityPlan plan = *measurements_.stability;
+  if (theory_only) plan.saddle.modes = 0;
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   for (const DynamicsResult& result : results) {
     if (result.kind == "spectral-flow") {
@@ -191,8 +193,9 @@ Evaluated RegressionStudy::evaluate_final(const std::vector<DynamicsResult>& res
     all = evaluate_weights(problem_, *measurements_.evaluation, weights, control);
   }
   if (all.whole && measurements_.optimum) all.keys["optimum"] = optimum(control.threads);
-  if (all.whole && measurements_.stability) all.keys["stability"] = stability(results, control.threads);
-  if (all.whole && measurements_.closures) {
+  if (all.whole && measurements_.stability)
+    all.keys["stability"] = stability(results, control.threads, control.theory_only);
+  if (all.whole && measurements_.closures && !control.theory_only) {
     const Evaluated table = evaluate_closures(problem_, *measurements_.closures, control);
     all.keys.update(table.keys);
     all.whole = table.whole;

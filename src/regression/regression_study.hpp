@@ -55,7 +55,8 @@ class RegressionStudy final : public Study {
   [[nodiscard]] bool has_kind(std::string_view kind) const;
   [[nodiscard]] SpectralFlow flow(const RegressionDynamics& dynamics, int threads) const;
   [[nodiscard]] Outcome evolve_fixed(const RegressionDynamics& dynamics, int threads) const;
-  [[nodiscard]] nlohmann::ordered_json stability(const std::vector<DynamicsResult>& results, int threads) const;
+  [[nodiscard]] nlohmann::ordered_json stability(const std::vector<DynamicsResult>& results, int threads,
+                                                 bool theory_only) const;
   [[nodiscard]] SpectralState final_spectrum(const DynamicsResult& result) const;
   [[nodiscard]] EvaluatedWeights final_weights(const DynamicsResult& result, int threads) const;
   [[nodiscard]] const RegressionDynamics& named(const std::string& name) const;

@@ -48,7 +48,8 @@ struct DrawnFigure {
 
 /// How an evaluation of finished dynamics is watched. Empty functions are allowed.
 struct EvaluationControl {
-  int threads = 1;  ///< never changes a bit of the result
+  int threads = 1;           ///< never changes a bit of the result
+  bool theory_only = false;  ///< leave out what is sampled token by token
   std::function<bool()> interrupted;
   std::function<void(double fraction)> progress;
   std::function<void(const nlohmann::ordered_json& keys)> keep;  ///< after every piece; the callee limits its own rate
