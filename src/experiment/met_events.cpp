@@ -24,9 +24,14 @@ Json met_events(const std::vector<Event>& events, const DynamicsResult& result) 
       if (first != member.events.end()) times.push_back(first->time);
     }
     all.push_back({{"quantity", event.quantity}, {"level", event.level}, {"direction", direction}});
-    const std::optional<Estimate> time = times.empty() ? std::nullopt : std::optional(mean_estimate(times));
-    all.back()["time"] = time ? Json(time->value) : Json(nullptr);
-    all.back()["time_standard_error"] = time && time->standard_error ? Json(*time->standard_error) : Json(nullptr);
+    Json& met = all.back();
+    met["time"] = nullptr;
+    met["time_standard_error"] = nullptr;
+    if (!times.empty()) {
+      const Estimate time = mean_estimate(times);
+      met["time"] = time.value;
+      if (times.size() > 1) met["time_standard_error"] = time.standard_error.value_or(0.0);
+    }
     all.back()["count"] = times.size();
   }
   return all;
