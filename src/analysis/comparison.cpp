@@ -79,14 +79,9 @@ Gap gap(const Samples& theory, const Samples& simulation, double scale) {
   return {relative(result.mean), relative(result.maximum)};
 }
 
+/// Over seeds; empty with fewer than two.
 std::optional<double> standard_error(const std::vector<double>& values) {
-  if (values.size() < 2) return std::nullopt;
-  const auto n = static_cast<double>(values.size());
-  double mean = 0.0;
-  for (const double value : values) mean += value / n;
-  double squares = 0.0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / (n - 1.0) / n);
+  return values.empty() ? std::nullopt : mean_estimate(values).standard_error;
 }
 
 struct GapEstimates {

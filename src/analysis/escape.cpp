@@ -2,6 +2,9 @@
 
 #include <cmath>
 #include <cstddef>
+#include <vector>
+
+#include "iclflow/analysis/straight_line.hpp"
 
 namespace iclflow {
 
@@ -14,21 +17,12 @@ std::optional<Escape> find_escape(std::span<const double> times, std::span<const
   while (begin > 0 && -values[begin - 1] >= low) --begin;
   const std::size_t count = end - begin;
   if (count < 3) return std::nullopt;
-  double mean_time = 0.0;
-  double mean_log = 0.0;
-  for (std::size_t k = begin; k < end; ++k) {
-    mean_time += times[k] / static_cast<double>(count);
-    mean_log += std::log(-values[k]) / static_cast<double>(count);
-  }
-  double covariance = 0.0;
-  double variance = 0.0;
-  for (std::size_t k = begin; k < end; ++k) {
-    covariance += (times[k] - mean_time) * (std::log(-values[k]) - mean_log);
-    variance += (times[k] - mean_time) * (times[k] - mean_time);
-  }
-  const double before = std::log(-values[end - 1]);
+  std::vector<double> logarithm;
+  for (std::size_t k = begin; k < end; ++k) logarithm.push_back(std::log(-values[k]));
+  const StraightLine line = fit_straight_line(times.subspan(begin, count), logarithm);
+  const double before = logarithm.back();
   const double fraction = (std::log(high) - before) / (std::log(-values[end]) - before);
-  return Escape{covariance / variance, times[end - 1] + fraction * (times[end] - times[end - 1])};
+  return Escape{line.slope, times[end - 1] + fraction * (times[end] - times[end - 1])};
 }
 
 }  // namespace iclflow

@@ -1,6 +1,5 @@
 #include "iclflow/analysis/late_mean.hpp"
 
-#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -12,18 +11,6 @@ double late_mean(std::span<const double> samples) {
   double sum = 0.0;
   for (const double value : late) sum += value;
   return sum / static_cast<double>(late.size());
-}
-
-Estimate mean_estimate(const std::vector<double>& values) {
-  if (values.empty()) throw std::invalid_argument("the mean of no values");
-  const auto n = static_cast<double>(values.size());
-  Estimate mean;
-  for (const double value : values) mean.value += value / n;
-  if (values.size() < 2) return mean;
-  double squares = 0.0;
-  for (const double value : values) squares += (value - mean.value) * (value - mean.value);
-  mean.standard_error = std::sqrt(squares / (n - 1.0) / n);
-  return mean;
 }
 
 Estimate late_mean(const DynamicsResult& result, std::string_view observable) {

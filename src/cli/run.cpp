@@ -5,28 +5,17 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "commands.hpp"
 #include "iclflow/experiment/document_edit.hpp"
 #include "interruption.hpp"
-#include "progress_bar.hpp"
+#include "watched_run.hpp"
 
 namespace iclflow::cli {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Arguments {
-  std::string file;
-  std::string out;
-  int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 1024U));
-  double checkpoint_seconds = 10.0;
-  bool resume = false;
-  bool quiet = false;
-  bool theory = false;
-};
 
 std::string with_error(const Json& entry, const std::string& key) {
   const Json& value = entry.at(key);
@@ -55,28 +44,6 @@ void print_summary(const Json& summary) {
   }
 }
 
-Watch watch_with(const std::shared_ptr<ProgressBar>& bar, bool quiet) {
-  Watch watch;
-  watch.interrupted = was_interrupted;
-  watch.progress = [bar](const std::string& label, double fraction, double time) { bar->show(label, fraction, time); };
-  if (!quiet) {
-    watch.message = [bar](const std::string& text) {
-      bar->clear();
-      std::cerr << one_line(text) << '\n';
-    };
-  }
-  watch.problem = [bar](const std::string& text) {
-    bar->clear();
-    std::cerr << "iclflow: " << one_line(text) << '\n';
-  };
-  return watch;
-}
-
-int exit_code(RunStatus status) {
-  if (status == RunStatus::interrupted) return interrupted;
-  return status == RunStatus::completed ? done : failed;
-}
-
 bool expectations_met(const Json& summary) {
   const Json expectations = summary.value("expect", Json::array());
   return missed_checks(summary).empty() &&
@@ -98,7 +65,7 @@ bool conclude(const RunFolder& folder, bool quiet) {
   }
 }
 
-Experiment read(const Arguments& arguments) {
+Experiment read(const WatchedArguments& arguments) {
   Document document = read_document(arguments.file);
   if (arguments.theory) leave_simulations_out(document);
   Experiment experiment = make_experiment(document, systems());
@@ -106,23 +73,21 @@ Experiment read(const Arguments& arguments) {
   return experiment;
 }
 
-int run_file(const Arguments& arguments) {
+int run_file(const WatchedArguments& arguments) {
   catch_interruptions();
   const Experiment experiment = read(arguments);
   if (experiment.study->dynamics().empty() && !arguments.theory) {
     throw InputError(arguments.file + ":1: key 'dynamics': is missing; allowed: at least one [[dynamics]] table");
   }
-  const std::filesystem::path out = arguments.out.empty()
-                                        ? std::filesystem::path("runs") / std::filesystem::path(arguments.file).stem()
-                                        : std::filesystem::path(arguments.out);
+  const std::filesystem::path out = arguments.folder();
   const RunFolder folder = RunFolder::create(out, experiment, arguments.resume);
   if (folder.whole()) {
     if (!arguments.quiet) std::cerr << "nothing is left to run\n";
     return conclude(folder, arguments.quiet) ? done : failed;
   }
   const auto bar = std::make_shared<ProgressBar>(!arguments.quiet);
-  const RunStatus status =
-      run(experiment, folder, {arguments.threads, arguments.checkpoint_seconds}, watch_with(bar, arguments.quiet));
+  const RunStatus status = run(experiment, folder, {arguments.threads, arguments.checkpoint_seconds},
+                               watch_with(bar, arguments.quiet, "time units"));
   bar->clear();
   std::error_code missing;
   if (!arguments.quiet && std::filesystem::exists(folder.summary_file(), missing)) conclude(folder, false);
@@ -133,18 +98,9 @@ int run_file(const Arguments& arguments) {
 
 void add_run(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("run", "run an experiment into a folder of its own");
-  auto arguments = std::make_shared<Arguments>();
-  const auto named = [](const std::string& path) { return std::string(path.empty() ? "the name is empty" : ""); };
-  command->add_option("FILE", arguments->file, "experiment (TOML)")->required();
-  command->add_option("--out", arguments->out, "run folder; default runs/<stem of FILE>")->check(named);
-  command->add_option("--threads", arguments->threads, "threads; never changes a result")->check(CLI::Range(1, 1024));
-  command
-      ->add_option("--checkpoint-seconds", arguments->checkpoint_seconds, "least time between checkpoints; default 10")
-      ->check(CLI::Range(0.0, 1e9))
-      ->check([](const std::string& text) { return std::string(text.find("nan") == 0 ? "not a number" : ""); });
-  command->add_flag("--resume", arguments->resume, "go on with an interrupted or killed run");
-  command->add_flag("--theory", arguments->theory, "leave the simulations out");
-  command->add_flag("--quiet", arguments->quiet, "say nothing but what went wrong");
+  auto arguments = std::make_shared<WatchedArguments>();
+  add_watched_options(*command, *arguments, "threads; never changes a result",
+                      "go on with an interrupted or killed run");
   command->callback([&action, arguments] { action = [arguments] { return run_file(*arguments); }; });
 }
 

@@ -1,10 +1,10 @@
 #include "ends_summary.hpp"
 
-#include <cmath>
 #include <set>
 #include <string>
 
 #include "iclflow/analysis/ends.hpp"
+#include "iclflow/analysis/estimate.hpp"
 
 namespace iclflow {
 
@@ -55,14 +55,11 @@ std::vector<double> end_counts(const Trajectory& member) {
 
 /// Mean of column k of rows, and its standard error over rows when they are seeds.
 void add_mean(const std::string& key, const std::vector<std::vector<double>>& rows, std::size_t k, Json& json) {
-  const auto n = static_cast<double>(rows.size());
-  double sum = 0.0;
-  for (const auto& row : rows) sum += row[k];
-  json[key] = sum / n;
-  if (rows.size() < 2) return;
-  double squares = 0.0;
-  for (const auto& row : rows) squares += (row[k] - sum / n) * (row[k] - sum / n);
-  json[key + "_standard_error"] = std::sqrt(squares / (n - 1.0) / n);
+  std::vector<double> column;
+  for (const auto& row : rows) column.push_back(row[k]);
+  const Estimate mean = mean_estimate(column);
+  json[key] = mean.value;
+  if (mean.standard_error) json[key + "_standard_error"] = *mean.standard_error;
 }
 
 }  // namespace

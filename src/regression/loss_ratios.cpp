@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include "iclflow/analysis/estimate.hpp"
 #include "iclflow/analysis/late_mean.hpp"
+#include "iclflow/spectral/closed_forms.hpp"
 
 namespace iclflow {
 
@@ -18,33 +20,15 @@ void put(const std::string& key, const std::optional<Estimate>& estimate, bool s
   if (seeded) json[key + "_standard_error"] = estimate ? or_null(estimate->standard_error) : Json(nullptr);
 }
 
-Estimate times(const Estimate& estimate, double factor) {
-  Estimate scaled{estimate.value * factor, estimate.standard_error};
-  if (scaled.standard_error) *scaled.standard_error *= factor;
-  return scaled;
-}
-
-bool equal_tasks(const Problem& problem) {
-  for (int i = 1; i < problem.tasks(); ++i) {
-    const auto task = static_cast<std::size_t>(i);
-    if (problem.task_dimensions[task] != problem.task_dimensions[0] ||
-        problem.signal_power(i) != problem.signal_power(0)) {
-      return false;
-    }
+/// A quantity f(ell) proportional to x = loss_ratio at fixed problem; d x/d ell = x (1 + x) / ell.
+std::optional<Estimate> at_loss(const Problem& problem, std::optional<double> value, const Estimate& loss) {
+  if (!value) return std::nullopt;
+  Estimate found{*value, std::nullopt};
+  if (loss.standard_error) {
+    const double x = loss_ratio(problem, loss.value).value();
+    found.standard_error = *loss.standard_error * *value * (1.0 + x) / loss.value;
   }
-  return true;
-}
-
-/// x = ell / (sum_i P_i / 2 - ell)   theory: eq:loss-ratio
-std::optional<Estimate> loss_ratio(const Problem& problem, const Estimate& loss) {
-  double ceiling = 0.0;
-  for (int i = 0; i < problem.tasks(); ++i) ceiling += 0.5 * problem.signal_power(i);
-  const double below = ceiling - loss.value;
-  if (!(below > 0.0) || !(loss.value > 0.0)) return std::nullopt;
-  Estimate ratio{loss.value / below, std::nullopt};
-  // d x/d ell = ceiling / (ceiling - ell)^2
-  if (loss.standard_error) ratio.standard_error = *loss.standard_error * ceiling / (below * below);
-  return ratio;
+  return found;
 }
 
 }  // namespace
@@ -57,14 +41,9 @@ void add_loss_ratios(const Problem& problem, const DynamicsResult& result, Json&
   if (last.empty()) return;
   const bool seeded = !result.seeds.empty();
   put("late_loss", late_mean(result, "loss"), seeded, dynamics);
-  const std::optional<Estimate> ratio = loss_ratio(problem, mean_estimate(last));
-  put("final_x", ratio, seeded, dynamics);
-  std::optional<Estimate> coefficient;
-  if (ratio && equal_tasks(problem)) {
-    const double unit = problem.noise_factor(0) * problem.task_dimensions[0] / problem.context_length;
-    coefficient = times(*ratio, 1.0 / unit);
-  }
-  put("final_coefficient", coefficient, seeded, dynamics);
+  const Estimate loss = mean_estimate(last);
+  put("final_x", at_loss(problem, loss_ratio(problem, loss.value), loss), seeded, dynamics);
+  put("final_coefficient", at_loss(problem, loss_coefficient(problem, loss.value), loss), seeded, dynamics);
 }
 
 }  // namespace iclflow

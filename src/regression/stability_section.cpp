@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "iclflow/analysis/escape.hpp"
+#include "iclflow/analysis/estimate.hpp"
 #include "iclflow/spectral/closed_forms.hpp"
 
 namespace iclflow {
@@ -22,12 +23,9 @@ void put_mean(const std::string& key, const std::vector<double>& values, Json& j
   json[key] = nullptr;
   json[key + "_standard_error"] = nullptr;
   if (values.empty()) return;
-  const Eigen::Map<const Eigen::ArrayXd> all(values.data(), static_cast<Eigen::Index>(values.size()));
-  const double mean = all.mean();
-  json[key] = mean;
-  if (all.size() < 2) return;
-  const auto n = static_cast<double>(all.size());
-  json[key + "_standard_error"] = std::sqrt((all - mean).square().sum() / (n - 1.0) / n);
+  const Estimate mean = mean_estimate(values);
+  json[key] = mean.value;
+  if (mean.standard_error) json[key + "_standard_error"] = *mean.standard_error;
 }
 
 struct SeedEscape {
@@ -150,8 +148,7 @@ Json escape_json(const Problem& problem, const StabilityPlan& plan, const Dynami
   for (const Trajectory& run : simulation.members) {
     const SeedEscape found = escape_of(run, entries, plan.low * scale, plan.high * scale);
     if (found.rates.empty()) continue;
-    double mean = 0.0;
-    for (const double rate : found.rates) mean += rate / static_cast<double>(found.rates.size());
+    const double mean = mean_estimate(found.rates).value;
     rates.push_back(mean);
     times.push_back(found.first);
     e_folds.push_back(mean * found.first);

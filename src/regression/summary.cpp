@@ -26,17 +26,12 @@ struct Mean {
 Mean mean_of(const std::vector<std::vector<double>>& rows) {
   Mean mean;
   if (rows.empty()) return mean;
-  const auto n = static_cast<double>(rows.size());
-  mean.value.assign(rows.front().size(), 0.0);
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) mean.value[i] += row[i] / n;
-  }
-  if (rows.size() < 2) return mean;
-  mean.standard_error.assign(mean.value.size(), 0.0);
-  for (std::size_t i = 0; i < mean.value.size(); ++i) {
-    double squares = 0.0;
-    for (const auto& row : rows) squares += (row[i] - mean.value[i]) * (row[i] - mean.value[i]);
-    mean.standard_error[i] = std::sqrt(squares / (n - 1.0) / n);
+  std::vector<double> column(rows.size());
+  for (std::size_t i = 0; i < rows.front().size(); ++i) {
+    std::transform(rows.begin(), rows.end(), column.begin(), [i](const auto& row) { return row[i]; });
+    const Estimate entry = mean_estimate(column);
+    mean.value.push_back(entry.value);
+    if (entry.standard_error) mean.standard_error.push_back(*entry.standard_error);
   }
   return mean;
 }

@@ -86,6 +86,20 @@ bool equal_tasks(const Problem& problem) {
          differs(problem.signal_variance) == problem.signal_variance.end();
 }
 
+std::optional<double> loss_ratio(const Problem& problem, double loss) {
+  double ceiling = 0.0;
+  for (int i = 0; i < problem.tasks(); ++i) ceiling += 0.5 * problem.signal_power(i);
+  // x = ell / (sum_i P_i / 2 - ell)                                       theory: eq:loss-ratio
+  if (!(loss > 0.0 && loss < ceiling)) return std::nullopt;
+  return loss / (ceiling - loss);
+}
+
+std::optional<double> loss_coefficient(const Problem& problem, double loss) {
+  const auto x = loss_ratio(problem, loss);
+  if (!x || !equal_tasks(problem)) return std::nullopt;
+  return *x / noise_ratio(problem, 0);
+}
+
 std::optional<DedicatedLimit> dedicated_limit(const Problem& problem) {
   if (problem.heads < problem.tasks()) return std::nullopt;
   DedicatedLimit limit{loss_at_coefficient(problem, e), {}, {}};

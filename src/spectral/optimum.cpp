@@ -86,14 +86,6 @@ nlopt::opt search(ScaledLoss& scaled, double smallest_scale) {
 
 }  // namespace
 
-std::optional<double> loss_coefficient(const Problem& problem, double loss) {
-  if (!equal_tasks(problem)) return std::nullopt;
-  const double half_power = 0.5 * problem.signal_power(0) * problem.tasks();
-  if (!(loss > 0.0 && loss < half_power)) return std::nullopt;
-  // kappa = x L / (phi d_i), x = ell/(P/2 - ell)                            theory: eq:task-loss
-  return loss / (half_power - loss) * problem.context_length / (problem.noise_factor(0) * problem.task_dimensions[0]);
-}
-
 Optimum find_optimum(const PopulationLoss& loss, const Problem& problem, const Coordinates& coordinates,
                      const OptimumOptions& options) {
   if (options.starts < 1) throw std::invalid_argument("an optimum needs at least one start");

@@ -11,6 +11,7 @@
 
 #include "program.hpp"
 
+using program::run;
 using program::Running;
 using program::Scratch;
 namespace fs = std::filesystem;
@@ -34,15 +35,6 @@ name = "all"
 covariates = "skewed"
 input_scale = 1.5
 label_noise = 0.4)";
-
-fs::path run(const Scratch& scratch, const std::string& file, const std::string& name,
-             const std::vector<std::string>& options = {}, int code = 0) {
-  std::vector<std::string> arguments{"run", file, "--quiet", "--out", (scratch / name).string()};
-  arguments.insert(arguments.end(), options.begin(), options.end());
-  const auto answer = program::iclflow(scratch, arguments);
-  BOOST_REQUIRE_MESSAGE(answer.code == code, "exit " << answer.code << ": " << answer.err);
-  return scratch / name;
-}
 
 nlohmann::json evaluation_of(const fs::path& folder) {
   return nlohmann::json::parse(program::read(folder / "summary.json")).at("evaluation");

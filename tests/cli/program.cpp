@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -90,6 +91,15 @@ Finished Running::wait() {
 
 Finished iclflow(const Scratch& scratch, const std::vector<std::string>& arguments) {
   return Running(scratch, arguments).wait();
+}
+
+std::filesystem::path into(const Scratch& scratch, const std::string& command, const std::string& file,
+                           const std::string& name, const std::vector<std::string>& options, int code) {
+  std::vector<std::string> arguments{command, file, "--quiet", "--out", (scratch / name).string()};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const Finished answer = iclflow(scratch, arguments);
+  BOOST_REQUIRE_MESSAGE(answer.code == code, "exit " << answer.code << ": " << answer.err);
+  return scratch / name;
 }
 
 std::string small_experiment() {

@@ -52,6 +52,14 @@ class Running {
 
 [[nodiscard]] Finished iclflow(const Scratch& scratch, const std::vector<std::string>& arguments);
 
+/// `command` FILE --quiet into scratch/name with more options; the exit code must be as given. Returns the folder.
+std::filesystem::path into(const Scratch& scratch, const std::string& command, const std::string& file,
+                           const std::string& name, const std::vector<std::string>& options = {}, int code = 0);
+inline std::filesystem::path run(const Scratch& scratch, const std::string& file, const std::string& name,
+                                 const std::vector<std::string>& options = {}, int code = 0) {
+  return into(scratch, "run", file, name, options, code);
+}
+
 /// A small experiment with a theory and a simulation of two seeds; a second or so.
 [[nodiscard]] std::string small_experiment();
 /// `text` with the first `from` replaced; throws std::logic_error when it is not there.

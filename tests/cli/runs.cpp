@@ -11,21 +11,12 @@
 
 #include "program.hpp"
 
+using program::run;
 using program::Running;
 using program::Scratch;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// Runs `file` into scratch/name; the exit code must be as given.
-fs::path run(const Scratch& scratch, const std::string& file, const std::string& name,
-             const std::vector<std::string>& options = {}, int code = 0) {
-  std::vector<std::string> arguments{"run", file, "--quiet", "--out", (scratch / name).string()};
-  arguments.insert(arguments.end(), options.begin(), options.end());
-  const auto answer = program::iclflow(scratch, arguments);
-  BOOST_REQUIRE_MESSAGE(answer.code == code, "exit " << answer.code << ": " << answer.err);
-  return scratch / name;
-}
 
 bool same_arrays(const Scratch& scratch, const fs::path& a, const fs::path& b) {
   const auto answer = program::iclflow(scratch, {"compare", a.string(), b.string()});

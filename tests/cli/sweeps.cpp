@@ -37,14 +37,9 @@ at_most = 0.0
 )toml";
 }
 
-/// A sweep of this text into scratch/name, by other options; the exit code must be as given.
 fs::path sweep(const Scratch& scratch, const std::string& file, const std::string& name,
                const std::vector<std::string>& options = {}, int code = 0) {
-  std::vector<std::string> arguments{"sweep", file, "--quiet", "--out", (scratch / name).string()};
-  arguments.insert(arguments.end(), options.begin(), options.end());
-  const Finished answer = program::iclflow(scratch, arguments);
-  BOOST_REQUIRE_MESSAGE(answer.code == code, "exit " << answer.code << ": " << answer.err);
-  return scratch / name;
+  return program::into(scratch, "sweep", file, name, options, code);
 }
 
 /// Table and summary hold no clock, so that they are the same to the byte.

@@ -5,16 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "iclflow/analysis/estimate.hpp"
 #include "iclflow/analysis/phases.hpp"
 #include "iclflow/trajectory/trajectory.hpp"
 
 namespace iclflow {
-
-/// A value with the standard error over seeds (empty with fewer than two).
-struct Estimate {
-  double value = 0.0;
-  std::optional<double> standard_error;
-};
 
 /// Mean and standard error of one observable over members, per time; only times that all members reached. Members that
 /// have not begun (no sample) do not count.

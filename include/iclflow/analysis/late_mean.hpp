@@ -15,7 +15,4 @@ namespace iclflow {
 /// do not count. Throws std::invalid_argument when there is none.
 [[nodiscard]] Estimate late_mean(const DynamicsResult& result, std::string_view observable);
 
-/// Mean over values and its standard error, empty with fewer than two.
-[[nodiscard]] Estimate mean_estimate(const std::vector<double>& values);
-
 }  // namespace iclflow

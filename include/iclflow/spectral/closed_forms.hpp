@@ -14,6 +14,11 @@ namespace iclflow {
 /// All tasks have one dimension and one signal variance.
 [[nodiscard]] bool equal_tasks(const Problem& problem);
 
+/// x = ell / (sum_i P_i / 2 - ell) of a total loss; empty unless the loss is in (0, sum P_i / 2).
+[[nodiscard]] std::optional<double> loss_ratio(const Problem& problem, double loss);
+/// kappa = x L / (phi d_i) of a total loss; empty for unequal tasks and where x is.
+[[nodiscard]] std::optional<double> loss_coefficient(const Problem& problem, double loss);
+
 struct DedicatedLimit {
   double loss;
   std::vector<double> mu;     ///< sqrt(d_i) / (1 + x_i), x_i = e phi_i d_i / L

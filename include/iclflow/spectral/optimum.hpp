@@ -31,8 +31,4 @@ struct Optimum {
 [[nodiscard]] Optimum find_optimum(const PopulationLoss& loss, const Problem& problem, const Coordinates& coordinates,
                                    const OptimumOptions& options);
 
-/// x L / (phi d_i) of a total loss, the coefficient kappa of theory/05; empty for unequal tasks or a loss that is not
-/// in (0, sum P_i / 2).
-[[nodiscard]] std::optional<double> loss_coefficient(const Problem& problem, double loss);
-
 }  // namespace iclflow
