@@ -167,9 +167,8 @@ HWY_INLINE void normals_of(D df, float* radial_at, float* angular_at) {
   const auto radial = hn::BitCast(du, hn::LoadU(df, radial_at));
   const auto angular = hn::BitCast(di, hn::LoadU(df, angular_at));
   // 31 bits to the centre of their cell in (0, 1]
-  const auto uniform =
-      hn::Mul(hn::Add(hn::ConvertTo(df, hn::BitCast(di, hn::ShiftRight<1>(radial))), hn::Set(df, 0.5F)),
-              hn::Set(df, 0x1p-31F));
+  const auto uniform = hn::Mul(
+      hn::Add(hn::ConvertTo(df, hn::BitCast(di, hn::ShiftRight<1>(radial))), hn::Set(df, 0.5F)), hn::Set(df, 0x1p-31F));
   // a turn in 32 bits: nearest quarter, signed remainder
   const auto quarter = hn::ShiftRight<30>(hn::Add(angular, hn::Set(di, 1 << 29)));
   const auto remainder = hn::Sub(angular, hn::ShiftLeft<30>(quarter));
