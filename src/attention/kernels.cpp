@@ -117,30 +117,18 @@ HWY_INLINE void pool_of(const T* tokens, std::size_t stride, std::size_t length,
   }
 }
 
-/// Calls pass<n>(first head) for groups of four heads and the rest: a token is loaded once for up to four heads.
-template <typename Pass>
-HWY_INLINE void by_fours(std::size_t heads, const Pass& pass) {
-  std::size_t h = 0;
-  for (; h + 4 <= heads; h += 4) pass.template operator()<4>(h);
-  switch (heads - h) {
-    case 3:
-      pass.template operator()<3>(h);
-      break;
-    case 2:
-      pass.template operator()<2>(h);
-      break;
-    case 1:
-      pass.template operator()<1>(h);
-      break;
-    default:
-      break;
-  }
+/// Calls pass<n>(first) for groups of the sizes n given, largest first: what a group shares is loaded once for all of
+/// it.
+template <std::size_t largest, std::size_t... smaller, typename Pass>
+HWY_INLINE void in_groups(std::size_t count, const Pass& pass, std::size_t first = 0) {
+  for (; first + largest <= count; first += largest) pass.template operator()<largest>(first);
+  if constexpr (sizeof...(smaller) > 0) in_groups<smaller...>(count, pass, first);
 }
 
 template <typename T>
 void scores_all(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* direction,
                 std::size_t direction_stride, std::size_t heads, T* out, std::size_t out_stride) {
-  by_fours(heads, [&]<std::size_t count>(std::size_t h) HWY_ATTR {
+  in_groups<4, 3, 2, 1>(heads, [&]<std::size_t count>(std::size_t h) HWY_ATTR {
     scores_of<count>(tokens, stride, length, rows, direction + h * direction_stride, direction_stride,
                      out + h * out_stride, out_stride);
   });
@@ -149,7 +137,7 @@ void scores_all(const T* tokens, std::size_t stride, std::size_t length, std::si
 template <typename T>
 void pool_all(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* weight,
               std::size_t weight_stride, std::size_t heads, T* out, std::size_t out_stride) {
-  by_fours(heads, [&]<std::size_t count>(std::size_t h) HWY_ATTR {
+  in_groups<4, 3, 2, 1>(heads, [&]<std::size_t count>(std::size_t h) HWY_ATTR {
     pool_of<count>(tokens, stride, length, rows, weight + h * weight_stride, weight_stride, out + h * out_stride,
                    out_stride);
   });
@@ -229,57 +217,70 @@ void responses_all(const T* tokens, std::size_t stride, std::size_t length, std:
   }
 }
 
-/// out[c, :] = sum_j vectors[c, j] matrix[j, :] for `count` contexts: a row of the matrix is loaded once for all.
-template <std::size_t count, typename T>
-HWY_INLINE void products_of(const T* matrix, std::size_t width, std::size_t rows, const T* vectors,
+/// out[c, :] = sum_j vectors[c, j] matrix[j, :]: an entry of the matrix is loaded once for all contexts.
+template <std::size_t count, std::size_t columns, typename T>
+HWY_INLINE void products_at(const T* matrix, std::size_t width, std::size_t rows, const T* vectors,
                             std::size_t vector_stride, T* out, std::size_t out_stride) {
   const Tag<T> d;
-  for (std::size_t column = 0; column < width; column += hn::Lanes(d)) {
-    hn::Vec<Tag<T>> sum[count];
-    for (auto& v : sum) v = hn::Zero(d);
-    for (std::size_t j = 0; j < rows; ++j) {
-      const hn::Vec<Tag<T>> entry = hn::Load(d, matrix + j * width + column);
-      for (std::size_t c = 0; c < count; ++c) {
-        sum[c] = hn::MulAdd(entry, hn::Set(d, vectors[c * vector_stride + j]), sum[c]);
-      }
+  const std::size_t lanes = hn::Lanes(d);
+  hn::Vec<Tag<T>> sum[count][columns];
+  for (auto& of_context : sum) {
+    for (auto& v : of_context) v = hn::Zero(d);
+  }
+  for (std::size_t j = 0; j < rows; ++j) {
+    hn::Vec<Tag<T>> entry[columns];
+    for (std::size_t k = 0; k < columns; ++k) entry[k] = hn::Load(d, matrix + j * width + k * lanes);
+    for (std::size_t c = 0; c < count; ++c) {
+      const hn::Vec<Tag<T>> factor = hn::Set(d, vectors[c * vector_stride + j]);
+      for (std::size_t k = 0; k < columns; ++k) sum[c][k] = hn::MulAdd(entry[k], factor, sum[c][k]);
     }
-    for (std::size_t c = 0; c < count; ++c) hn::Store(sum[c], d, out + c * out_stride + column);
+  }
+  for (std::size_t c = 0; c < count; ++c) {
+    for (std::size_t k = 0; k < columns; ++k) hn::Store(sum[c][k], d, out + c * out_stride + k * lanes);
   }
 }
 
-/// matrix[j, :] += sum_c left[c, j] right[c, :], in the order of the contexts.
-template <std::size_t count, typename T>
-HWY_INLINE void add_products_of(T* matrix, std::size_t width, std::size_t rows, const T* left, std::size_t left_stride,
-                                const T* right, std::size_t right_stride) {
+/// matrix[j, :] += sum_c left[c, j] right[c, :], in the order of the contexts, for a few rows j at once.
+template <std::size_t count, std::size_t rows, typename T>
+HWY_INLINE void add_products_at(T* matrix, std::size_t width, const T* left, std::size_t left_stride, const T* right,
+                                std::size_t right_stride) {
   const Tag<T> d;
+  hn::Vec<Tag<T>> factor[count][rows];
+  for (std::size_t c = 0; c < count; ++c) {
+    for (std::size_t j = 0; j < rows; ++j) factor[c][j] = hn::Set(d, left[c * left_stride + j]);
+  }
   for (std::size_t column = 0; column < width; column += hn::Lanes(d)) {
-    hn::Vec<Tag<T>> x[count];
-    for (std::size_t c = 0; c < count; ++c) x[c] = hn::Load(d, right + c * right_stride + column);
-    for (std::size_t j = 0; j < rows; ++j) {
-      T* at = matrix + j * width + column;
-      hn::Vec<Tag<T>> sum = hn::Load(d, at);
-      for (std::size_t c = 0; c < count; ++c) {
-        sum = hn::MulAdd(x[c], hn::Set(d, left[c * left_stride + j]), sum);
-      }
-      hn::Store(sum, d, at);
+    hn::Vec<Tag<T>> sum[rows];
+    for (std::size_t j = 0; j < rows; ++j) sum[j] = hn::Load(d, matrix + j * width + column);
+    for (std::size_t c = 0; c < count; ++c) {
+      const hn::Vec<Tag<T>> x = hn::Load(d, right + c * right_stride + column);
+      for (std::size_t j = 0; j < rows; ++j) sum[j] = hn::MulAdd(x, factor[c][j], sum[j]);
     }
+    for (std::size_t j = 0; j < rows; ++j) hn::Store(sum[j], d, matrix + j * width + column);
   }
 }
 
 template <typename T>
 void products_all(const T* matrix, std::size_t width, std::size_t rows, const T* vectors, std::size_t vector_stride,
                   std::size_t count, T* out, std::size_t out_stride) {
-  by_fours(count, [&]<std::size_t now>(std::size_t c) HWY_ATTR {
-    products_of<now>(matrix, width, rows, vectors + c * vector_stride, vector_stride, out + c * out_stride, out_stride);
+  const std::size_t lanes = hn::Lanes(Tag<T>());
+  in_groups<8, 4, 2, 1>(count, [&]<std::size_t now>(std::size_t c) HWY_ATTR {
+    const T* of_group = vectors + c * vector_stride;
+    T* to = out + c * out_stride;
+    in_groups<2, 1>(width / lanes, [&]<std::size_t columns>(std::size_t k) HWY_ATTR {
+      products_at<now, columns>(matrix + k * lanes, width, rows, of_group, vector_stride, to + k * lanes, out_stride);
+    });
   });
 }
 
 template <typename T>
 void add_products_all(T* matrix, std::size_t width, std::size_t rows, const T* left, std::size_t left_stride,
                       const T* right, std::size_t right_stride, std::size_t count) {
-  by_fours(count, [&]<std::size_t now>(std::size_t c) HWY_ATTR {
-    add_products_of<now>(matrix, width, rows, left + c * left_stride, left_stride, right + c * right_stride,
-                         right_stride);
+  in_groups<8, 4, 2, 1>(count, [&]<std::size_t now>(std::size_t c) HWY_ATTR {
+    in_groups<2, 1>(rows, [&]<std::size_t together>(std::size_t j) HWY_ATTR {
+      add_products_at<now, together>(matrix + j * width, width, left + c * left_stride + j, left_stride,
+                                     right + c * right_stride, right_stride);
+    });
   });
 }
 
