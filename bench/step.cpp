@@ -40,12 +40,16 @@ void gradient_step(benchmark::State& state, iclflow::Precision precision) {
   state.counters["contexts_per_second"] =
       benchmark::Counter(static_cast<double>(options.batch), benchmark::Counter::kIsIterationInvariantRate);
 }
-BENCHMARK_CAPTURE(gradient_step, double, iclflow::Precision::double_precision)
-    ->Args({100, 50, 2, 4, 1000})
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(gradient_step, single, iclflow::Precision::single_precision)
-    ->Args({100, 50, 2, 4, 1000})
-    ->Unit(benchmark::kMillisecond);
+void sizes(benchmark::internal::Benchmark* bench) {
+  bench->Args({100, 5, 1, 2, 1000})
+      ->Args({40, 10, 2, 2, 1000})
+      ->Args({100, 50, 2, 4, 1000})
+      ->Args({100, 20, 4, 4, 1000})
+      ->Args({256, 64, 4, 8, 256})
+      ->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(gradient_step, double, iclflow::Precision::double_precision)->Apply(sizes);
+BENCHMARK_CAPTURE(gradient_step, single, iclflow::Precision::single_precision)->Apply(sizes);
 
 /// Arguments: d_x, I, H. All d_x coordinates are kept: n = H (d_x + I) variables.
 void large_context_velocity(benchmark::State& state) {

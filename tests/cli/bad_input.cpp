@@ -93,7 +93,7 @@ std::vector<Mistake> mistakes() {
        "method = \"sgd\"", 1},
       {"batch = 1009", "precision = \"half\"", "dynamics[1].precision", "\"single\""},
       {"quantity = \"mu[0][0]\"", "quantity = \"mu[2][0]\"", "event[0].quantity", "h = 0..1"},
-      {"level = 0.35", "level = nan", "event[0].level", "finite"},
+      {"level = 0.32", "level = nan", "event[0].level", "finite"},
       {"figures = []", "figures = [\"los\"]", "report.figures", "loss, spectrum"},
       {"[report]", "[expect]\nloss_gap = -1\n[report]", "expect.loss_gap", "at least 0", 1},
       {"[report]", "[expect]\nlos_gap = 1\n[report]", "expect.los_gap", "loss_gap", 1},
