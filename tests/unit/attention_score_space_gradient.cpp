@@ -126,7 +126,7 @@ struct Cubature {
     const auto free = static_cast<std::size_t>(outside.cols()) * length;
     const std::size_t signs = static_cast<std::size_t>(p.dimension()) + static_cast<std::size_t>(p.tasks()) * length;
     Context<double> context(static_cast<std::size_t>(p.dimension()), static_cast<std::size_t>(p.tasks()), length);
-    PassScratch<double> scratch(weights, context.stride);
+    TokenPass<double> pass(weights, length, padded(context.dimension));
     PackedWeights<double> sum(WeightLayout::of(p));
     const auto nodes = static_cast<std::size_t>(std::lround(std::pow(3.0, static_cast<double>(free))));
     for (std::size_t node = 0; node < nodes; ++node) {
@@ -143,11 +143,12 @@ struct Cubature {
       double losses = 0.0;
       for (std::size_t pattern = 0; pattern < (std::size_t{1} << signs); ++pattern) {
         fill(x, q, task_weights(pattern), noise(pattern >> static_cast<std::size_t>(p.dimension())), context);
-        losses += token_pass(weights, context, scratch, sum);
+        losses += pass(weights, context, sum);
       }
       loss += weight * losses;
-      for (std::size_t n = 0; n < gradient.key_query_size(); ++n) gradient.key_query[n] += weight * sum.key_query[n];
-      for (std::size_t n = 0; n < gradient.output_value_size(); ++n) {
+      const std::size_t width = gradient.width();
+      for (std::size_t n = 0; n < gradient.dimension * width; ++n) gradient.key_query[n] += weight * sum.key_query[n];
+      for (std::size_t n = 0; n < gradient.tasks * width; ++n) {
         gradient.output_value[n] += weight * sum.output_value[n];
       }
     }
