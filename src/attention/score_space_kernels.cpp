@@ -76,7 +76,7 @@ HWY_INLINE void directions_of(const T* matrix, std::size_t dimension, const T* q
 
 /// V = W q, all heads.
 template <typename T>
-HWY_INLINE void directions(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s) {
+HWY_NOINLINE void directions(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s) {
   const std::size_t rows = w.heads * w.dimension;
   std::size_t row = 0;
   for (; row + tile_rows<T> <= rows; row += tile_rows<T>) {
@@ -120,7 +120,7 @@ HWY_INLINE void outer_rows(const T* slope, const T* query_rows, std::size_t widt
 
 /// dW += Vbar q^T, the sum over the group's contexts.
 template <typename T>
-HWY_INLINE void add_outer_products(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, ScoreSpaceSums<T>& sums) {
+HWY_NOINLINE void add_outer_products(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, ScoreSpaceSums<T>& sums) {
   for (std::size_t j = 0; j < w.dimension; ++j) {
     for (std::size_t n = 0; n < group; ++n) s.query_rows[n * w.width + j] = s.normals[j * group + n];
   }
@@ -173,7 +173,7 @@ HWY_INLINE void normalise(std::size_t size, V<T> least, T* x) {
 /// then has a smaller rank, which the formulas allow. What is left after one pass is orthogonal to about
 /// rounding / tolerance; the second pass makes that rounding.
 template <typename T>
-HWY_INLINE void orthonormal_basis(const ScoreSpaceWeights<T>& w, const T* direction, T* basis, T* mixing) {
+HWY_NOINLINE void orthonormal_basis(const ScoreSpaceWeights<T>& w, const T* direction, T* basis, T* mixing) {
   const Tag<T> d;
   const std::size_t size = w.dimension;
   constexpr T tolerance = 128 * std::numeric_limits<T>::epsilon();
@@ -199,7 +199,7 @@ HWY_INLINE void orthonormal_basis(const ScoreSpaceWeights<T>& w, const T* direct
 
 /// B = 1 where there are as many heads as dimensions.
 template <typename T>
-HWY_INLINE void whole_space(const ScoreSpaceWeights<T>& w, const T* direction, T* basis, T* mixing) {
+HWY_NOINLINE void whole_space(const ScoreSpaceWeights<T>& w, const T* direction, T* basis, T* mixing) {
   const Tag<T> d;
   for (std::size_t k = 0; k < w.rank; ++k) {
     for (std::size_t j = 0; j < w.dimension; ++j) {
@@ -267,7 +267,7 @@ HWY_INLINE void token_products(std::size_t length, const T* weight, std::size_t 
 /// The moments of attention that the gradient is made of:
 ///   m = Z^T P,  C = P^T P,  S_h = Z^T diag(p^h) Z,  q_hg = Z^T (p^h * p^g)      theory: eq:score-space-moments
 template <typename T>
-HWY_INLINE void moments(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, std::size_t lane) {
+HWY_NOINLINE void moments(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, std::size_t lane) {
   const T* z = &s.normals[w.dimension * group + lane];
   const T* e = &s.attention[lane];
   const T* scale = &s.scale[lane];
@@ -315,7 +315,7 @@ HWY_INLINE void moments(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, 
 
 /// tau_k = |J_k| - |B_{J_k}|^2 and sum_k (sigma^2 + a_k tau_k) N_k.
 template <typename T>
-HWY_INLINE void left_over(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, std::size_t lane) {
+HWY_NOINLINE void left_over(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, std::size_t lane) {
   const Tag<T> d;
   for (std::size_t i = 0; i < w.tasks; ++i) {
     const std::size_t begin = w.block_begin[i];
@@ -339,8 +339,8 @@ HWY_INLINE void left_over(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s
 /// With z = B m: Gamma_{J_k} = a_k (z_{J_k} N_k - q_{J_k} u_kk^T), B^T Gamma, and the sums for U:
 ///   a_k (z^T z - V^T V)_{J_k} + (a_k tau_k + sigma^2) C,  a_k (z - V)_{J_k}^T q.
 template <typename T>
-HWY_INLINE void slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, ScoreSpaceSums<T>& sums,
-                       std::size_t lane) {
+HWY_NOINLINE void slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, ScoreSpaceSums<T>& sums,
+                         std::size_t lane) {
   const Tag<T> d;
   const std::size_t heads = w.heads;
   const V<T> present = hn::Load(d, &s.present[lane]);
@@ -398,7 +398,7 @@ HWY_INLINE void slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, S
 /// Z^T Sbar_h = S_h beta_h + sum_g q_hg n_gh - m_h { <m_h, beta_h> + (C n)_hh }, beta = B^T Gamma,
 /// n = sum_k (sigma^2 + a_k tau_k) N_k; and cross_kh = sum_g q_hg (a_k N_k)_gh - m_h (C a_k N_k)_hh.
 template <typename T>
-HWY_INLINE void score_slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, std::size_t lane) {
+HWY_NOINLINE void score_slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, std::size_t lane) {
   const Tag<T> d;
   const std::size_t heads = w.heads;
   const std::size_t rank = w.rank;
@@ -441,7 +441,7 @@ HWY_INLINE void score_slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>
 ///                                                               theory: eq:score-space-gradient-w,
 ///                                                               eq:score-space-control
 template <typename T>
-HWY_INLINE void direction_slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, std::size_t lane) {
+HWY_NOINLINE void direction_slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s, std::size_t lane) {
   const Tag<T> d;
   const std::size_t heads = w.heads;
   const std::size_t rank = w.rank;
