@@ -47,19 +47,6 @@ HWY_INLINE void scores_at(const T* tokens, std::size_t stride, std::size_t rows,
   }
 }
 
-template <std::size_t heads, typename T>
-HWY_INLINE void scores_of(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* direction,
-                          std::size_t direction_stride, T* out, std::size_t out_stride) {
-  const std::size_t lanes = hn::Lanes(Tag<T>());
-  std::size_t l = 0;
-  for (; l + 2 * lanes < length + lanes; l += 2 * lanes) {
-    scores_at<heads, 2>(tokens + l, stride, rows, direction, direction_stride, out + l, out_stride);
-  }
-  for (; l < length; l += lanes) {
-    scores_at<heads, 1>(tokens + l, stride, rows, direction, direction_stride, out + l, out_stride);
-  }
-}
-
 /// Sums over lanes of four vectors, side by side into out[0..4).
 template <class D, class V = hn::Vec<D>, typename T = hn::TFromD<D>>
 HWY_INLINE void store_lane_sums(D d, V v0, V v1, V v2, V v3, T* out) {
@@ -105,18 +92,6 @@ HWY_INLINE void pool_rows(const T* tokens, std::size_t stride, std::size_t lengt
   }
 }
 
-template <std::size_t heads, typename T>
-HWY_INLINE void pool_of(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* weight,
-                        std::size_t weight_stride, T* out, std::size_t out_stride) {
-  std::size_t row = 0;
-  for (; row + 4 <= rows; row += 4) {
-    pool_rows<heads, 4>(tokens + row * stride, stride, length, weight, weight_stride, out + row, out_stride);
-  }
-  for (; row < rows; ++row) {
-    pool_rows<heads, 1>(tokens + row * stride, stride, length, weight, weight_stride, out + row, out_stride);
-  }
-}
-
 /// Calls pass<n>(first) for groups of the sizes n given, largest first: what a group shares is loaded once for all of
 /// it.
 template <std::size_t largest, std::size_t... smaller, typename Pass>
@@ -125,21 +100,28 @@ HWY_INLINE void in_groups(std::size_t count, const Pass& pass, std::size_t first
   if constexpr (sizeof...(smaller) > 0) in_groups<smaller...>(count, pass, first);
 }
 
+// Heads are the inner loop: the few tokens (scores) or rows (pool) at hand stay in the nearest cache for all of them.
+
 template <typename T>
 void scores_all(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* direction,
                 std::size_t direction_stride, std::size_t heads, T* out, std::size_t out_stride) {
-  in_groups<4, 3, 2, 1>(heads, [&]<std::size_t count>(std::size_t h) HWY_ATTR {
-    scores_of<count>(tokens, stride, length, rows, direction + h * direction_stride, direction_stride,
-                     out + h * out_stride, out_stride);
+  const std::size_t lanes = hn::Lanes(Tag<T>());
+  in_groups<2, 1>((length + lanes - 1) / lanes, [&]<std::size_t vectors>(std::size_t v) HWY_ATTR {
+    in_groups<4, 3, 2, 1>(heads, [&]<std::size_t count>(std::size_t h) HWY_ATTR {
+      scores_at<count, vectors>(tokens + v * lanes, stride, rows, direction + h * direction_stride, direction_stride,
+                                out + h * out_stride + v * lanes, out_stride);
+    });
   });
 }
 
 template <typename T>
 void pool_all(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* weight,
               std::size_t weight_stride, std::size_t heads, T* out, std::size_t out_stride) {
-  in_groups<4, 3, 2, 1>(heads, [&]<std::size_t count>(std::size_t h) HWY_ATTR {
-    pool_of<count>(tokens, stride, length, rows, weight + h * weight_stride, weight_stride, out + h * out_stride,
-                   out_stride);
+  in_groups<4, 1>(rows, [&]<std::size_t together>(std::size_t row) HWY_ATTR {
+    in_groups<4, 3, 2, 1>(heads, [&]<std::size_t count>(std::size_t h) HWY_ATTR {
+      pool_rows<count, together>(tokens + row * stride, stride, length, weight + h * weight_stride, weight_stride,
+                                 out + h * out_stride + row, out_stride);
+    });
   });
 }
 

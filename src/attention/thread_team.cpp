@@ -16,6 +16,10 @@ ThreadTeam::~ThreadTeam() {
 }
 
 void ThreadTeam::run(std::size_t parts, const std::function<void(std::size_t, std::size_t)>& job) {
+  if (workers_.empty() || parts == 1) {
+    for (std::size_t part = 0; part < parts; ++part) job(part, 0);
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     job_ = &job;

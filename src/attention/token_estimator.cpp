@@ -1,14 +1,18 @@
 #include "iclflow/attention/token_estimator.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace iclflow {
 
 namespace {
 
-/// Partial sums of a batch. Enough for any sensible number of threads, few enough to keep memory small.
-constexpr std::size_t partial_sums = 32;
+/// Partial sums of a batch: a part is worth the clearing and adding of its sum, and there are never so many that memory
+/// grows with the batch. Depends on the batch alone, not on the threads.
+std::size_t parts_of(std::size_t contexts) {
+  constexpr std::size_t worthwhile = 32;
+  constexpr std::size_t most = 32;
+  return std::clamp(contexts / worthwhile, std::size_t{1}, most);
+}
 
 }  // namespace
 
@@ -26,20 +30,8 @@ PackedWeights<T>::PackedWeights(const WeightLayout& layout)
 template <typename T>
 void PackedWeights<T>::set(const ActingWeights& weights) {
   for (std::size_t h = 0; h < heads; ++h) {
-    const Matrix& m = weights.key_query[h];
-    for (std::size_t j = 0; j < dimension; ++j) {
-      for (std::size_t r = 0; r < tokens(); ++r) {
-        key_query[(j * heads + h) * row + r] =
-            static_cast<T>(m(static_cast<Eigen::Index>(r), static_cast<Eigen::Index>(j)));
-      }
-    }
-    const Matrix& a = weights.output_value[h];
-    for (std::size_t i = 0; i < tasks; ++i) {
-      for (std::size_t r = 0; r < tokens(); ++r) {
-        output_value[(i * heads + h) * row + r] =
-            static_cast<T>(a(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(r)));
-      }
-    }
+    key_query_of(h) = weights.key_query[h].transpose().template cast<T>();
+    output_value_of(h) = weights.output_value[h].template cast<T>();
   }
 }
 
@@ -50,23 +42,25 @@ void PackedWeights<T>::clear() {
 }
 
 template <typename T>
-void PackedWeights<T>::add_to(ActingWeights& sum) const {
+typename PackedWeights<T>::Block PackedWeights<T>::key_query_of(std::size_t h) const {
+  return Block(key_query.get() + h * row, static_cast<Eigen::Index>(dimension), static_cast<Eigen::Index>(tokens()),
+               Eigen::OuterStride<>(static_cast<Eigen::Index>(width())));
+}
+
+template <typename T>
+typename PackedWeights<T>::Block PackedWeights<T>::output_value_of(std::size_t h) const {
+  return Block(output_value.get() + h * row, static_cast<Eigen::Index>(tasks), static_cast<Eigen::Index>(tokens()),
+               Eigen::OuterStride<>(static_cast<Eigen::Index>(width())));
+}
+
+template <typename T>
+ActingWeights PackedWeights<T>::unpacked() const {
+  ActingWeights weights;
   for (std::size_t h = 0; h < heads; ++h) {
-    Matrix& m = sum.key_query[h];
-    for (std::size_t j = 0; j < dimension; ++j) {
-      for (std::size_t r = 0; r < tokens(); ++r) {
-        m(static_cast<Eigen::Index>(r), static_cast<Eigen::Index>(j)) +=
-            static_cast<double>(key_query[(j * heads + h) * row + r]);
-      }
-    }
-    Matrix& a = sum.output_value[h];
-    for (std::size_t i = 0; i < tasks; ++i) {
-      for (std::size_t r = 0; r < tokens(); ++r) {
-        a(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(r)) +=
-            static_cast<double>(output_value[(i * heads + h) * row + r]);
-      }
-    }
+    weights.key_query.emplace_back(key_query_of(h).transpose().template cast<double>());
+    weights.output_value.emplace_back(output_value_of(h).template cast<double>());
   }
+  return weights;
 }
 
 template <typename T>
@@ -160,7 +154,6 @@ struct TokenEstimator<T>::Worker {
 template <typename T>
 TokenEstimator<T>::TokenEstimator(const Problem& problem, const WeightLayout& layout, ThreadTeam& team)
     : sampler_(problem), team_(team), layout_(layout), weights_(layout) {
-  for (std::size_t k = 0; k < partial_sums; ++k) partial_gradient_.emplace_back(layout);
   for (std::size_t k = 0; k < team.size(); ++k) {
     Context<T> context = sampler_.empty();
     TokenPass<T> pass(weights_, context.length, sampler_.query_room());
@@ -196,19 +189,27 @@ template <typename T>
 typename TokenEstimator<T>::Result TokenEstimator<T>::operator()(const ActingWeights& weights, const StreamKey& key,
                                                                  std::size_t contexts) {
   weights_.set(weights);
-  std::array<double, partial_sums> partial_loss{};
-  team_.run(partial_sums, [&](std::size_t part, std::size_t worker) {
+  const std::size_t parts = parts_of(contexts);
+  while (partial_gradient_.size() < parts) partial_gradient_.emplace_back(layout_);
+  std::vector<double> partial_loss(parts);
+  team_.run(parts, [&](std::size_t part, std::size_t worker) {
     partial_gradient_[part].clear();
-    partial_loss[part] = add(*workers_[worker], key, part * contexts / partial_sums,
-                             (part + 1) * contexts / partial_sums, partial_gradient_[part]);
+    partial_loss[part] =
+        add(*workers_[worker], key, part * contexts / parts, (part + 1) * contexts / parts, partial_gradient_[part]);
   });
   Result mean{0.0, ActingWeights::zero(layout_)};
-  const auto count = static_cast<double>(contexts);
-  for (std::size_t part = 0; part < partial_sums; ++part) {
-    mean.loss += partial_loss[part] / count;
-    partial_gradient_[part].add_to(mean.gradient);
-  }
-  mean.gradient *= 1.0 / count;
+  const double share = 1.0 / static_cast<double>(contexts);
+  for (const double loss : partial_loss) mean.loss += share * loss;
+  team_.run(weights_.heads, [&](std::size_t h, std::size_t /*worker*/) {
+    Matrix key_query = Matrix::Zero(layout_.dimension, layout_.tokens());
+    Matrix& output_value = mean.gradient.output_value[h];
+    for (std::size_t part = 0; part < parts; ++part) {
+      key_query += partial_gradient_[part].key_query_of(h).template cast<double>();
+      output_value += partial_gradient_[part].output_value_of(h).template cast<double>();
+    }
+    mean.gradient.key_query[h] = share * key_query.transpose();
+    output_value *= share;
+  });
   return mean;
 }
 

@@ -211,8 +211,7 @@ OrderedJson evaluate(const Json& document) {
     loss += scratch(packed, context, sum);
   }
   const auto count = static_cast<double>(contexts);
-  ActingWeights slope = ActingWeights::zero(layout);
-  sum.add_to(slope);
+  ActingWeights slope = sum.unpacked();
   slope *= 1.0 / count;
   Eigen::VectorXd gradient;
   pull_back(layout, weights.values, slope, gradient);

@@ -73,7 +73,8 @@ class AttentionModel {
         options_(options),
         basis_(rotations(problem)),
         team_(options.threads),
-        evaluation_(problem, basis_, evaluation_seed, static_cast<std::size_t>(options.evaluation_contexts), team_) {
+        evaluation_(problem, basis_, evaluation_seed, static_cast<std::size_t>(options.evaluation_contexts), team_),
+        acting_(ActingWeights::zero(layout)) {
     if (initial_.size() != layout.size()) throw std::invalid_argument("initial weights do not fit their layout");
     if (options.symmetrised) {
       symmetrised_ = std::make_unique<SymmetrisedGradient>(problem, layout, basis_, options.seed,
@@ -95,10 +96,12 @@ class AttentionModel {
       (*symmetrised_)(weights, gradient);
       return;
     }
+    over_heads([&](int h) { acting_of_head(layout_, weights, h, acting_); });
     const ActingWeights slope =
-        (*gradient_)(acting(layout_, weights), {options_.seed, Stream::training, static_cast<std::uint32_t>(step), 0},
+        (*gradient_)(acting_, {options_.seed, Stream::training, static_cast<std::uint32_t>(step), 0},
                      static_cast<std::size_t>(options_.batch));
-    pull_back(layout_, weights, slope, gradient);
+    gradient.resize(layout_.size());
+    over_heads([&](int h) { pull_back_head(layout_, weights, h, slope, gradient); });
   }
 
   void declare(Trajectory& run) const {
@@ -144,6 +147,18 @@ class AttentionModel {
   [[nodiscard]] std::string component(Eigen::Index i) const { return entry_name(layout_, i); }
 
  private:
+  /// Heads shared by the threads where their matrix products are worth a wake-up (some 10 us).
+  template <typename Job>
+  void over_heads(const Job& job) const {
+    constexpr Eigen::Index worthwhile = 200'000;
+    if (layout_.size() * layout_.dimension < worthwhile) {
+      for (int h = 0; h < layout_.heads; ++h) job(h);
+      return;
+    }
+    team_.run(static_cast<std::size_t>(layout_.heads),
+              [&job](std::size_t h, std::size_t /*worker*/) { job(static_cast<int>(h)); });
+  }
+
   Problem problem_;
   WeightLayout layout_;
   Eigen::VectorXd initial_;
@@ -152,6 +167,7 @@ class AttentionModel {
   // Scratch memory of the estimators; a model is used by one evolution at a time.
   mutable ThreadTeam team_;
   mutable EvaluationSet evaluation_;
+  mutable ActingWeights acting_;                      ///< of the step at hand
   std::unique_ptr<BatchGradient> gradient_;           ///< of fresh or fixed contexts, or
   std::unique_ptr<SymmetrisedGradient> symmetrised_;  ///< of fixed contexts with their sign flips
 };

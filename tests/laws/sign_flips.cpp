@@ -49,8 +49,7 @@ BOOST_AUTO_TEST_CASE(flip_averaged_gradient_stays_on_the_manifold) {
         pass(packed, flipped, slope);
       }
     }
-    ActingWeights gradient = ActingWeights::zero(layout);
-    slope.add_to(gradient);
+    const ActingWeights gradient = slope.unpacked();
     double on = 0.0;
     double off = 0.0;
     for (std::size_t h = 0; h < gradient.key_query.size(); ++h) {

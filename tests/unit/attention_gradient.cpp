@@ -119,10 +119,8 @@ BOOST_AUTO_TEST_CASE(single_precision_follows_double_on_given_contexts) {
     narrow_loss += narrow_scratch(narrow_weights, narrow, narrow_slope);
     wide_loss += wide_scratch(wide_weights, wide, wide_slope);
   }
-  ActingWeights narrow_gradient = ActingWeights::zero(layout);
-  ActingWeights wide_gradient = ActingWeights::zero(layout);
-  narrow_slope.add_to(narrow_gradient);
-  wide_slope.add_to(wide_gradient);
+  const ActingWeights narrow_gradient = narrow_slope.unpacked();
+  const ActingWeights wide_gradient = wide_slope.unpacked();
   // Rounding of float, 6e-8, through sums of some hundred terms of like size and a condition number of order ten.
   BOOST_TEST(std::abs(narrow_loss - wide_loss) < 1e-5 * wide_loss);
   for (std::size_t h = 0; h < narrow_gradient.key_query.size(); ++h) {

@@ -25,7 +25,11 @@ struct PackedWeights {
   [[nodiscard]] std::size_t width() const { return heads * row; }
   void set(const ActingWeights& weights);
   void clear();
-  void add_to(ActingWeights& sum) const;
+
+  using Block = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0, Eigen::OuterStride<>>;
+  [[nodiscard]] Block key_query_of(std::size_t h) const;     ///< transposed M^h, d x n
+  [[nodiscard]] Block output_value_of(std::size_t h) const;  ///< A^h, I x n
+  [[nodiscard]] ActingWeights unpacked() const;
 };
 
 /// Forward and exact backward pass over a few contexts (theory: eq:token-gradient). What does not touch tokens is done

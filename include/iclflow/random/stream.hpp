@@ -18,7 +18,7 @@ struct StreamKey {
 };
 
 /// Standard normals one at a time (Box-Muller on 52 bit uniforms). The plain twin of fill_normals<double>:
-/// the same numbers in the order of generation (cosine, sine of block 0, then of block 1, ...).
+/// the same numbers in the order of generation (the pair of block 0, then of block 1, ...).
 class NormalStream {
  public:
   explicit NormalStream(const StreamKey& key) : key_(key) {}
