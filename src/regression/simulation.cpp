@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "iclflow/attention/evaluation_set.hpp"
+#include "iclflow/attention/score_space_gradient.hpp"
 #include "iclflow/attention/symmetrised_gradient.hpp"
 #include "iclflow/attention/token_estimator.hpp"
 #include "iclflow/problem/quantity.hpp"
@@ -40,6 +41,27 @@ class TokenGradient final : public BatchGradient {
   TokenEstimator<T> estimator_;
 };
 
+template <typename T>
+class ScoreSpaceBatch final : public BatchGradient {
+ public:
+  ScoreSpaceBatch(const Problem& problem, const WeightLayout& layout, const Rotations& basis, ThreadTeam& team)
+      : estimator_(problem, layout, basis, team) {}
+  [[nodiscard]] ActingWeights operator()(const ActingWeights& weights, const StreamKey& key,
+                                         std::size_t batch) override {
+    // A stream of its own: a simulation by tokens with the same seed is independent.
+    return estimator_(weights, {key.seed, Stream::score_space, key.step, 0}, batch).gradient;
+  }
+
+ private:
+  ScoreSpaceGradient<T> estimator_;
+};
+
+template <template <typename> class Batch, typename... Arguments>
+std::unique_ptr<BatchGradient> in_precision(Precision precision, Arguments&&... arguments) {
+  if (precision == Precision::single_precision) return std::make_unique<Batch<float>>(arguments...);
+  return std::make_unique<Batch<double>>(arguments...);
+}
+
 /// The full-parameter model: what both ways of descending share.
 class AttentionModel {
  public:
@@ -57,10 +79,13 @@ class AttentionModel {
     if (options.symmetrised) {
       symmetrised_ = std::make_unique<SymmetrisedGradient>(problem, layout, basis_, options.seed,
                                                            static_cast<std::size_t>(options.batch), team_);
-    } else if (options.precision == Precision::single_precision) {
-      gradient_ = std::make_unique<TokenGradient<float>>(problem, layout, team_);
+    } else if (options.estimator == GradientEstimator::score_space) {
+      if (const auto obstacle = score_space_obstacle(layout, initial_)) {
+        throw std::invalid_argument("no gradient in score space: " + *obstacle);
+      }
+      gradient_ = in_precision<ScoreSpaceBatch>(options.precision, problem, layout, basis_, team_);
     } else {
-      gradient_ = std::make_unique<TokenGradient<double>>(problem, layout, team_);
+      gradient_ = in_precision<TokenGradient>(options.precision, problem, layout, team_);
     }
   }
 
@@ -195,6 +220,9 @@ std::unique_ptr<DescentSystem> make_descent(const Problem& problem, const Weight
 
 std::unique_ptr<OdeSystem> make_gradient_flow(const Problem& problem, const WeightLayout& layout,
                                               const Eigen::VectorXd& weights, const SimulationOptions& options) {
+  if (options.estimator != GradientEstimator::tokens) {
+    throw std::invalid_argument("a gradient flow needs the estimator tokens");
+  }
   return std::make_unique<AttentionFlow>(problem, layout, weights, options);
 }
 

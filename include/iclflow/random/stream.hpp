@@ -5,7 +5,14 @@
 namespace iclflow {
 
 /// What a sequence of random numbers is for. Two purposes never share numbers.
-enum class Stream : std::uint32_t { training = 1, evaluation = 2, initial = 3, rotation = 4, closure = 5 };
+enum class Stream : std::uint32_t {
+  training = 1,
+  evaluation = 2,
+  initial = 3,
+  rotation = 4,
+  closure = 5,
+  score_space = 6
+};
 
 /// Names one sequence of the counter-based generator Philox4x32-10 (Salmon et al. 2011): the seed is the key,
 /// (stream, step, context) and the block number are the counter, so sequences never overlap and
