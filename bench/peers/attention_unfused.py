@@ -30,6 +30,7 @@ class Attention(nn.Module):
 class Step:
     def __init__(self, length, task_dimensions, heads, batch, noise_deviation, precision, seed=1):
         torch.set_num_threads(1)
+        torch.set_grad_enabled(True)
         torch.manual_seed(seed)
         self.dtype = torch.float32 if precision == "single" else torch.float64
         self.length, self.sizes, self.batch, self.noise_deviation = length, task_dimensions, batch, noise_deviation

@@ -125,26 +125,45 @@ void pool_all(const T* tokens, std::size_t stride, std::size_t length, std::size
   });
 }
 
-template <typename T>
-void softmax_all(T* scores, std::size_t stride, std::size_t length, std::size_t heads) {
+/// A few heads side by side: their sums over lanes, which wait for one another, overlap.
+template <std::size_t heads, typename T>
+HWY_INLINE void softmax_of(T* scores, std::size_t stride, std::size_t length) {
   const Tag<T> d;
   using V = hn::Vec<Tag<T>>;
+  V largest[heads], sum[heads];
   for (std::size_t h = 0; h < heads; ++h) {
-    T* s = scores + h * stride;
-    std::fill(s + length, s + stride, -std::numeric_limits<T>::max());
-    V largest = hn::Load(d, s);
-    for (std::size_t l = hn::Lanes(d); l < stride; l += hn::Lanes(d)) largest = hn::Max(largest, hn::Load(d, s + l));
-    const V top = hn::MaxOfLanes(d, largest);
-    V sum = hn::Zero(d);
-    for (std::size_t l = 0; l < stride; l += hn::Lanes(d)) {
-      const V e = hn::Exp(d, hn::Sub(hn::Load(d, s + l), top));
-      hn::Store(e, d, s + l);
-      sum = hn::Add(sum, e);
-    }
-    // The padding holds exp(-max) = 0, so the sum is over the context only.
-    const V scale = hn::Div(hn::Set(d, static_cast<T>(1)), hn::SumOfLanes(d, sum));
-    for (std::size_t l = 0; l < stride; l += hn::Lanes(d)) hn::Store(hn::Mul(hn::Load(d, s + l), scale), d, s + l);
+    std::fill(scores + h * stride + length, scores + (h + 1) * stride, -std::numeric_limits<T>::max());
+    largest[h] = hn::Load(d, scores + h * stride);
   }
+  for (std::size_t l = hn::Lanes(d); l < length; l += hn::Lanes(d)) {
+    for (std::size_t h = 0; h < heads; ++h) largest[h] = hn::Max(largest[h], hn::Load(d, scores + h * stride + l));
+  }
+  for (std::size_t h = 0; h < heads; ++h) {
+    largest[h] = hn::MaxOfLanes(d, largest[h]);
+    sum[h] = hn::Zero(d);
+  }
+  for (std::size_t l = 0; l < stride; l += hn::Lanes(d)) {
+    for (std::size_t h = 0; h < heads; ++h) {
+      const V e = hn::Exp(d, hn::Sub(hn::Load(d, scores + h * stride + l), largest[h]));
+      hn::Store(e, d, scores + h * stride + l);
+      sum[h] = hn::Add(sum[h], e);
+    }
+  }
+  // The padding holds exp(-max) = 0, so the sum is over the context only.
+  for (std::size_t h = 0; h < heads; ++h) {
+    sum[h] = hn::Div(hn::Set(d, static_cast<T>(1)), hn::SumOfLanes(d, sum[h]));
+  }
+  for (std::size_t l = 0; l < length; l += hn::Lanes(d)) {
+    for (std::size_t h = 0; h < heads; ++h) {
+      hn::Store(hn::Mul(hn::Load(d, scores + h * stride + l), sum[h]), d, scores + h * stride + l);
+    }
+  }
+}
+
+template <typename T>
+void softmax_all(T* scores, std::size_t stride, std::size_t length, std::size_t heads) {
+  in_groups<4, 3, 2, 1>(heads, [&]<std::size_t count>(std::size_t h)
+                                   HWY_ATTR { softmax_of<count>(scores + h * stride, stride, length); });
 }
 
 template <typename T>
