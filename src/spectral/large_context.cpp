@@ -1,6 +1,13 @@
 #include "iclflow/spectral/large_context.hpp"
 
+#include <hwy/aligned_allocator.h>
+
+#include <cmath>
 #include <cstddef>
+#include <new>
+#include <stdexcept>
+
+#include "correlation_kernels.hpp"
 
 namespace iclflow {
 
@@ -15,6 +22,17 @@ struct LargeContext::Scratch {
   Matrix weighted_mu;                  ///< mu_hi P_i phi_i / L
   Matrix half;                         ///< one of the two mirrored terms of a symmetric sum
 
+  hwy::AlignedFreeUniquePtr<double[]> kernel;  ///< what the gradient's kernel works on
+  std::size_t kernel_size = 0;
+
+  double* of_size(std::size_t size) {
+    if (size > kernel_size) {
+      kernel = hwy::AllocateAligned<double>(size);
+      if (!kernel) throw std::bad_alloc();
+      kernel_size = size;
+    }
+    return kernel.get();
+  }
   static Scratch& of_this_thread() {
     static thread_local Scratch scratch;
     return scratch;
@@ -27,15 +45,30 @@ LargeContext::LargeContext(const Problem& problem, const Coordinates& coordinate
       coordinates_(coordinates),
       multiplicity_(coordinates.size()),
       bias_weight_(coordinates.size()),
-      noise_weight_(problem.tasks()) {
-  for (int k = 0; k < coordinates.size(); ++k) {
-    const int i = coordinates.task[static_cast<std::size_t>(k)];
-    multiplicity_(k) = coordinates.multiplicity[static_cast<std::size_t>(k)];
-    bias_weight_(k) = multiplicity_(k) * problem.signal_power(i) / problem.task_dimensions[static_cast<std::size_t>(i)];
+      noise_weight_(problem.tasks()),
+      root_noise_weight_(padded(static_cast<std::size_t>(problem.tasks()))),
+      root_multiplicity_(padded(coordinates.task.size())),
+      inverse_root_multiplicity_(root_multiplicity_.size()),
+      root_bias_weight_(root_multiplicity_.size()) {
+  for (std::size_t k = 0; k < coordinates.task.size(); ++k) {
+    const int i = coordinates.task[k];
+    const double w = coordinates.multiplicity[k];
+    const double power = problem.signal_power(i) / problem.task_dimensions[static_cast<std::size_t>(i)];
+    multiplicity_(static_cast<Eigen::Index>(k)) = w;
+    bias_weight_(static_cast<Eigen::Index>(k)) = w * power;
+    root_multiplicity_[k] = std::sqrt(w);
+    inverse_root_multiplicity_[k] = 1.0 / std::sqrt(w);
+    root_bias_weight_[k] = std::sqrt(w) * power;
+    while (block_begin_.size() <= static_cast<std::size_t>(i)) block_begin_.push_back(k);
+    if (static_cast<std::size_t>(i) + 1 < block_begin_.size()) {
+      throw std::invalid_argument("the coordinates of a task must be neighbours");
+    }
   }
+  while (block_begin_.size() <= static_cast<std::size_t>(tasks_)) block_begin_.push_back(coordinates.task.size());
   for (int i = 0; i < tasks_; ++i) {
     // P_i phi_i = P_i + sigma^2, so that no division by a small signal power is ever made.
     noise_weight_(i) = (problem.signal_power(i) + problem.noise_variance) / problem.context_length;
+    root_noise_weight_[static_cast<std::size_t>(i)] = std::sqrt(noise_weight_(i));
   }
 }
 
@@ -70,29 +103,21 @@ Eigen::VectorXd LargeContext::by_task(const Eigen::VectorXd& state) const {
   return loss;
 }
 
+CorrelationShape LargeContext::shape() const {
+  return {static_cast<std::size_t>(heads_),  static_cast<std::size_t>(tasks_),
+          coordinates_.task.size(),          block_begin_.data(),
+          root_noise_weight_.data(),         root_multiplicity_.data(),
+          inverse_root_multiplicity_.data(), root_bias_weight_.data()};
+}
+
 void LargeContext::gradient(const Eigen::VectorXd& state, Eigen::VectorXd& gradient) const {
-  const int size = coordinates_.size();
-  const SpectralView<const double> x(state.data(), heads_, tasks_, size);
   gradient.resize(state.size());
-  SpectralView<double> slope(gradient.data(), heads_, tasks_, size);
-  Scratch& s = Scratch::of_this_thread();
-  prepare(x, s);
   // d ell/d mu_hi = -(P_i/d_i) sum_k w_k omega_hk r_k + (P_i phi_i/L) (E mu_i)_h
   // d ell/d omega_hk = w_k { -(P_i/d_i) mu_hi r_k + sum_h' E_hh' (mu D mu^T)_hh' omega_h'k }, D = diag(P_i phi_i/L)
   //                                                                       theory: eq:large-context-gradient
-  s.weighted_mu.noalias() = x.mu * noise_weight_.asDiagonal();
-  s.attraction.noalias() = s.weighted_mu * x.mu.transpose();
-  s.attraction.array() *= s.correlation.array();
-  slope.mu.noalias() = s.correlation * s.weighted_mu;
-  slope.omega.noalias() = s.attraction * s.weighted_omega;
-  s.residual.array() *= bias_weight_.array();
-  for (int h = 0; h < heads_; ++h) {
-    for (int k = 0; k < size; ++k) {
-      const int i = coordinates_.task[static_cast<std::size_t>(k)];
-      slope.mu(h, i) -= s.residual(k) * x.omega(h, k);
-      slope.omega(h, k) -= s.residual(k) * x.mu(h, i);
-    }
-  }
+  const CorrelationShape sizes = shape();
+  double* scratch = Scratch::of_this_thread().of_size(correlation_scratch_size(sizes));
+  large_context_gradient(sizes, state.data(), scratch, gradient.data());
 }
 
 void LargeContext::hessian_vector(const Eigen::VectorXd& state, const Eigen::VectorXd& direction,

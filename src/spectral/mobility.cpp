@@ -1,8 +1,11 @@
 #include "iclflow/spectral/mobility.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
+
+#include "correlation_kernels.hpp"
 
 namespace iclflow {
 
@@ -12,7 +15,21 @@ Mobility::Mobility(Eigen::Index size)
       spread_(Eigen::VectorXd::Zero(size)),
       sign_(Eigen::VectorXd::Zero(size)) {}
 
-Mobility Mobility::merged(Eigen::Index size) { return Mobility(size); }
+Mobility Mobility::merged(Eigen::Index size) {
+  Mobility result(size);
+  result.find_runs();
+  return result;
+}
+
+void Mobility::find_runs() {
+  runs_.clear();
+  for (Eigen::Index j = 0; j < size(); ++j) {
+    if (runs_.empty() || runs_.back().chart != chart(j)) runs_.push_back({chart(j), j, 0});
+    ++runs_.back().size;
+  }
+  trivial_ = std::all_of(chart_.begin(), chart_.end(), [](Chart c) { return c == Chart::identity; });
+  half_spread_ = 0.5 * spread_;
+}
 
 Mobility Mobility::split(const Eigen::VectorXd& x, const Eigen::VectorXd& imbalance, const Eigen::VectorXd& factor) {
   Mobility result(x.size());
@@ -36,6 +53,7 @@ Mobility Mobility::split(const Eigen::VectorXd& x, const Eigen::VectorXd& imbala
       result.kappa_(j) = 0.0;
     }
   }
+  result.find_runs();
   return result;
 }
 
@@ -75,19 +93,20 @@ void Mobility::to_chart(const Eigen::VectorXd& x, Eigen::VectorXd& y) const {
 
 void Mobility::from_chart(const Eigen::VectorXd& y, Eigen::VectorXd& x) const {
   x.resize(y.size());
-  for (Eigen::Index j = 0; j < y.size(); ++j) {
-    switch (chart(j)) {
+  for (const Run& run : runs_) {
+    const auto count = static_cast<std::size_t>(run.size);
+    switch (run.chart) {
       case Chart::identity:
-        x(j) = y(j);
+        x.segment(run.begin, run.size) = y.segment(run.begin, run.size);
         break;
       case Chart::logarithm:
-        x(j) = sign_(j) * std::exp(y(j));
+        scaled_exponentials(y.data() + run.begin, sign_.data() + run.begin, count, x.data() + run.begin);
         break;
       case Chart::arsinh:
-        x(j) = 0.5 * spread_(j) * std::sinh(2.0 * y(j));
+        scaled_double_sinh(y.data() + run.begin, half_spread_.data() + run.begin, count, x.data() + run.begin);
         break;
       case Chart::frozen:
-        x(j) = 0.0;
+        x.segment(run.begin, run.size).setZero();
         break;
     }
   }

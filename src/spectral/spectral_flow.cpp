@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 
+#include "correlation_kernels.hpp"
 #include "iclflow/problem/quantity.hpp"
 #include "iclflow/spectral/mobility.hpp"
 
@@ -106,11 +107,15 @@ Eigen::VectorXd SpectralFlow::products(const Eigen::VectorXd& y) const {
 }
 
 void SpectralFlow::velocity(const Eigen::VectorXd& y, Eigen::VectorXd& rate) const {
-  static thread_local Eigen::VectorXd x;
   // y' = -(kappa / w) d ell/d x                                           theory: eq:chart-flow
-  parts_->mobility.from_chart(y, x);
-  parts_->loss->gradient(x, rate);
-  rate.array() *= -parts_->speed.array();
+  if (parts_->mobility.trivial()) {
+    parts_->loss->gradient(y, rate);
+  } else {
+    static thread_local Eigen::VectorXd x;
+    parts_->mobility.from_chart(y, x);
+    parts_->loss->gradient(x, rate);
+  }
+  multiply_by_minus(parts_->speed.data(), static_cast<std::size_t>(y.size()), rate.data());
 }
 
 void SpectralFlow::jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& derivative) const {

@@ -32,6 +32,9 @@ class Mobility {
   /// m(x_j), the factor between gradient and velocity of x itself.
   [[nodiscard]] double mobility(Eigen::Index j, double x) const;
 
+  /// All charts are identities: y is x.
+  [[nodiscard]] bool trivial() const { return trivial_; }
+
   void to_chart(const Eigen::VectorXd& x, Eigen::VectorXd& y) const;
   void from_chart(const Eigen::VectorXd& y, Eigen::VectorXd& x) const;
   /// dx/dy, given x.
@@ -44,10 +47,21 @@ class Mobility {
  private:
   explicit Mobility(Eigen::Index size);
 
+  /// Neighbours with one kind of chart.
+  struct Run {
+    Chart chart;
+    Eigen::Index begin;
+    Eigen::Index size;
+  };
+  void find_runs();
+
   std::vector<Chart> chart_;
+  std::vector<Run> runs_;
+  bool trivial_ = false;
   Eigen::VectorXd kappa_;
   Eigen::VectorXd spread_;  ///< s |C|
   Eigen::VectorXd sign_;    ///< frozen sign in the logarithm chart
+  Eigen::VectorXd half_spread_;
 };
 
 }  // namespace iclflow
