@@ -8,6 +8,8 @@
 namespace iclflow {
 
 Eigen::Index first_non_finite(const Eigen::VectorXd& y) {
+  // the sum is quick to look at; it may also overflow, then no entry is found
+  if (std::isfinite(y.sum())) return -1;
   for (Eigen::Index i = 0; i < y.size(); ++i) {
     if (!std::isfinite(y[i])) return i;
   }
@@ -18,8 +20,7 @@ void SingleStep::velocity(const Eigen::VectorXd& y, Eigen::VectorXd& rate) {
   ++evaluations_;
   rate.resize(y.size());
   system_.velocity(y, rate);
-  // the sum is quick to look at; it may also overflow, then no entry is found
-  if (culprit_ < 0 && !std::isfinite(rate.sum())) culprit_ = first_non_finite(rate);
+  if (culprit_ < 0) culprit_ = first_non_finite(rate);
 }
 
 void SingleStep::scale(const Eigen::VectorXd& y, Eigen::VectorXd& result) const {
@@ -61,23 +62,20 @@ Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
 
 Attempt SingleStep::judge(const Point& from, double dt, const Eigen::VectorXd& error) {
   scale(from.state, scale_);
+  scale_ = error.cwiseAbs().cwiseQuotient(scale_);
   Attempt verdict;
-  double norm = 0.0;
-  for (Eigen::Index i = 0; i < error.size(); ++i) {
-    const double ratio = std::abs(error[i]) / scale_[i];
-    if (ratio > norm) {
-      norm = ratio;
-      verdict.worst = i;
-    }
-    if (!std::isfinite(ratio)) {
-      verdict.finite = false;
-      verdict.worst = i;
-      return verdict;
-    }
+  verdict.worst = first_non_finite(scale_);
+  if (verdict.worst >= 0) {
+    verdict.finite = false;
+    return verdict;
   }
+  verdict.worst = 0;
+  double norm = scale_.size() > 0 ? scale_.maxCoeff(&verdict.worst) : 0.0;
+  if (mean_square_ && norm > 0.0) norm *= std::sqrt((scale_ / norm).squaredNorm() / static_cast<double>(scale_.size()));
   verdict.accepted = norm <= 1.0;
   const double factor = norm > 0.0 ? 0.9 * std::pow(norm, -1.0 / error_power()) : 5.0;
   verdict.proposal = dt * std::clamp(factor, 0.2, 5.0);
+  verdict.accurate = dt * factor;
   return verdict;
 }
 
