@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Coefficients of the stabilised explicit method of order 4 (stepper "rock4"), derived as theory/09-steppers.md says.
+"""Coefficients of the stabilised explicit method of order 4 (stepper "rock4"), derived as theory/10-steppers.md says.
 
 usage: theory/rock4_coefficients.py > src/integrate/rock4_coefficients.inc
 

@@ -15,7 +15,7 @@ namespace iclflow {
 /// It leaves the pair after many steps in a row that say so, the more of them the oftener it has come back. What
 /// rosenbrock4 could do cannot be seen from an explicit method: it is tried out, and so rarely that the trials cost at
 /// most a fraction of all. All is counted in velocities, never in time: the steps are the same on every machine.
-/// Local errors are judged by the root of their mean square, as in SciPy and CVODE. Theory: theory/09-steppers.md.
+/// Local errors are judged by the root of their mean square, as in SciPy and CVODE. Theory: theory/10-steppers.md.
 class AutoStep final : public SingleStep {
  public:
   AutoStep(const OdeSystem& system, const StepperOptions& options);

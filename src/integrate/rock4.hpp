@@ -11,7 +11,7 @@ namespace iclflow {
 
 /// Stabilised explicit Runge-Kutta method of order 4 for Jacobians whose eigenvalues are real and not positive, as
 /// those of a gradient flow are in any of its charts: s velocities cover a step of 0.35 s^2 over the spectral radius.
-/// No Jacobian, no linear algebra. Source: theory/09-steppers.md; Abdulle, SIAM J. Sci. Comput. 23, 2041 (2002).
+/// No Jacobian, no linear algebra. Source: theory/10-steppers.md; Abdulle, SIAM J. Sci. Comput. 23, 2041 (2002).
 class Rock4 final : public SingleStep {
  public:
   using SingleStep::SingleStep;

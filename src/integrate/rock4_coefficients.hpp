@@ -5,7 +5,7 @@
 namespace iclflow {
 
 /// One member of the family of stabilised methods of order 4, by its number of velocities per step.
-/// Made by theory/rock4_coefficients.py from the conditions of theory/09-steppers.md.
+/// Made by theory/rock4_coefficients.py from the conditions of theory/10-steppers.md.
 struct Rock4Coefficients {
   int stages;
   double interval;  ///< stable for real eigenvalues in [-interval, 0] / step, damped below 0.9 beyond -3

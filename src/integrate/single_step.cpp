@@ -69,8 +69,8 @@ Attempt SingleStep::judge(const Point& from, double dt, const Eigen::VectorXd& e
     verdict.finite = false;
     return verdict;
   }
-  verdict.worst = 0;
-  double norm = scale_.size() > 0 ? scale_.maxCoeff(&verdict.worst) : 0.0;
+  double norm = scale_.size() > 0 ? scale_.maxCoeff() : 0.0;
+  verdict.worst = norm > 0.0 ? std::find(scale_.begin(), scale_.end(), norm) - scale_.begin() : 0;
   if (mean_square_ && norm > 0.0) norm *= std::sqrt((scale_ / norm).squaredNorm() / static_cast<double>(scale_.size()));
   verdict.accepted = norm <= 1.0;
   const double factor = norm > 0.0 ? 0.9 * std::pow(norm, -1.0 / error_power()) : 5.0;
