@@ -19,7 +19,7 @@ iclflow::Problem equal_tasks(int context_length, int dimension, int tasks, int h
   return problem;
 }
 
-/// Arguments: L, d_x, d_y, H, batch. One thread.
+/// Arguments: L, d_x, d_y, H, batch, threads.
 void gradient_step(benchmark::State& state, iclflow::Precision precision) {
   const auto argument = [&](int i) { return static_cast<int>(state.range(i)); };
   const iclflow::Problem problem = equal_tasks(argument(0), argument(1), argument(2), argument(3));
@@ -28,6 +28,7 @@ void gradient_step(benchmark::State& state, iclflow::Precision precision) {
       iclflow::embed(problem, iclflow::rotations(problem), iclflow::aligned_start(problem, 0.1, 2.0));
   iclflow::SimulationOptions options;
   options.batch = argument(4);
+  options.threads = argument(5);
   options.evaluation_contexts = 1;
   options.precision = precision;
   const auto descent = iclflow::make_descent(problem, layout, weights, options);
@@ -40,12 +41,18 @@ void gradient_step(benchmark::State& state, iclflow::Precision precision) {
   state.counters["contexts_per_second"] =
       benchmark::Counter(static_cast<double>(options.batch), benchmark::Counter::kIsIterationInvariantRate);
 }
-BENCHMARK_CAPTURE(gradient_step, double, iclflow::Precision::double_precision)
-    ->Args({100, 50, 2, 4, 1000})
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(gradient_step, single, iclflow::Precision::single_precision)
-    ->Args({100, 50, 2, 4, 1000})
-    ->Unit(benchmark::kMillisecond);
+void sizes(benchmark::internal::Benchmark* bench) {
+  for (const int threads : {1, 2}) {
+    bench->Args({100, 5, 1, 2, 1000, threads})
+        ->Args({40, 10, 2, 2, 1000, threads})
+        ->Args({100, 50, 2, 4, 1000, threads})
+        ->Args({100, 20, 4, 4, 1000, threads})
+        ->Args({256, 64, 4, 8, 256, threads});
+  }
+  bench->Unit(benchmark::kMillisecond)->UseRealTime();
+}
+BENCHMARK_CAPTURE(gradient_step, double, iclflow::Precision::double_precision)->Apply(sizes);
+BENCHMARK_CAPTURE(gradient_step, single, iclflow::Precision::single_precision)->Apply(sizes);
 
 /// Arguments: d_x, I, H. All d_x coordinates are kept: n = H (d_x + I) variables.
 void large_context_velocity(benchmark::State& state) {

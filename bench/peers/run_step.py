@@ -1,4 +1,4 @@
-"""Times one peer's gradient step: run_step.py numpy|torch single|double SECONDS L d_x d_y H BATCH -> JSON on stdout."""
+"""Times one peer's gradient step: run_step.py numpy|torch|unfused single|double SECONDS L d_x d_y H BATCH -> JSON on stdout."""
 
 import json
 import sys
@@ -8,12 +8,18 @@ import numpy as np
 
 
 def make_step(peer, precision, length, task_dimensions, heads, batch):
+    noise_deviation = 0.1**0.5
     if peer == "torch":
         import attention_torch
-        return attention_torch.Step(length, task_dimensions, heads, batch, 0.1**0.5, precision)
+        return attention_torch.Step(length, task_dimensions, heads, batch, noise_deviation, precision)
+    if peer == "unfused":
+        import attention_unfused
+        return attention_unfused.Step(length, task_dimensions, heads, batch, noise_deviation, precision)
     import attention_numpy
     dtype = np.float32 if precision == "single" else np.float64
-    return attention_numpy.Step(length, task_dimensions, heads, batch, 0.1**0.5, dtype, chunk=40)
+    # Chunks whose tokens stay in the second-level cache.
+    chunk = max(1, round(40 * 5000 / (length * sum(task_dimensions))))
+    return attention_numpy.Step(length, task_dimensions, heads, batch, noise_deviation, dtype, min(batch, chunk))
 
 
 def main():

@@ -7,25 +7,23 @@
 
 namespace iclflow {
 
-namespace {
-
-// fill_normals writes whole groups; arrays it fills end with room for one more.
 template <typename T>
-constexpr std::size_t room(std::size_t count) {
-  return whole_groups<T>(count);
-}
-
-}  // namespace
-
-template <typename T>
-Context<T>::Context(std::size_t d, std::size_t i, std::size_t l)
+Context<T>::Context(std::size_t d, std::size_t i, std::size_t l, bool noisy)
     : dimension(d),
       tasks(i),
       length(l),
-      stride(padded(l)),
-      tokens(aligned_zeros<T>(room<T>((d + i) * padded(l)))),
-      query(aligned_zeros<T>(room<T>(d))),
-      target(aligned_zeros<T>(i)) {}
+      stride(l),
+      query(aligned_zeros<T>(whole_groups<T>(d))),
+      target(aligned_zeros<T>(i)) {
+  // Covariates begin aligned: where L is a multiple of a vector, all their rows do.
+  const std::size_t noise_begin = padded(d);
+  const std::size_t tokens_begin = noise_begin + (noisy ? padded(i * l) : 0);
+  // The last group of normals, and vectors that run past the last row, end in the room behind.
+  memory = aligned_zeros<T>(tokens_begin + (d + i) * l + normals_per_group<T> + token_padding);
+  signal = memory.get();
+  noise = noisy ? memory.get() + noise_begin : nullptr;
+  tokens = memory.get() + tokens_begin;
+}
 
 template struct Context<float>;
 template struct Context<double>;
@@ -51,13 +49,17 @@ ContextSampler<T>::ContextSampler(const Problem& problem)
 
 template <typename T>
 Context<T> ContextSampler<T>::empty() const {
-  return Context<T>(dimension_, tasks_, length_);
+  return Context<T>(dimension_, tasks_, length_, noise_deviation_ > T{0});
+}
+
+template <typename T>
+std::size_t ContextSampler<T>::query_room() const {
+  return whole_groups<T>(dimension_);
 }
 
 template <typename T>
 typename ContextSampler<T>::Scratch ContextSampler<T>::scratch() const {
-  return {aligned_zeros<T>(room<T>(tasks_ * padded(length_))), aligned_zeros<T>(room<T>(dimension_)),
-          aligned_zeros<T>(tasks_ * dimension_)};
+  return aligned_zeros<T>(tasks_ * dimension_ + token_padding);
 }
 
 /// Rows of s_y G^T (I x d) from the d normals behind Ghat. Unrotated: only task i's own block, packed at its place.
@@ -82,32 +84,38 @@ void ContextSampler<T>::draw_task_weights(const T* signal, T* task_weights) cons
 }
 
 template <typename T>
-void ContextSampler<T>::draw(const StreamKey& key, Context<T>& context, Scratch& scratch) const {
-  const std::size_t stride = context.stride;
-  T* covariates = context.tokens.get();
-  std::uint32_t group = 0;
-  group = fill_normals(key, group, context.query.get(), room<T>(dimension_));
-  group = fill_normals(key, group, scratch.signal.get(), room<T>(dimension_));
-  // The last group may run into the first response row, which is written below.
-  group = fill_normals(key, group, covariates, room<T>(dimension_ * stride));
-  draw_task_weights(scratch.signal.get(), scratch.task_weights.get());
+void ContextSampler<T>::draw_query(const StreamKey& key, T* query) const {
+  fill_normals(key, 0, query, query_room());
+  std::fill(query + dimension_, query + query_room(), T{0});
+}
 
-  // y_l = s_y G^T x_l + eps_l,  y_q = s_y G^T q                             theory: eq:data-law
+template <typename T>
+void ContextSampler<T>::draw_tokens(const StreamKey& key, const T* query, Context<T>& context,
+                                    Scratch& task_weights) const {
+  const std::size_t stride = context.stride;
+  const auto first_group = static_cast<std::uint32_t>(query_room() / normals_per_group<T>);
+  const auto covariates_end = static_cast<std::size_t>(context.response(0) - context.memory.get());
+  fill_normals(key, first_group, context.memory.get(), whole_groups<T>(covariates_end));
+  draw_task_weights(context.signal, task_weights.get());
+
+  // y_l = s_y G^T x_l + eps_l,  y_q = s_y G^T q; zeros stand behind q       theory: eq:data-law
   for (std::size_t i = 0; i < tasks_; ++i) {
     const std::size_t begin = rotated_ ? 0 : block_begin_[i];
     const std::size_t end = rotated_ ? dimension_ : block_begin_[i + 1];
-    const T* weights = scratch.task_weights.get() + i * dimension_;
-    scores(covariates + begin * stride, stride, end - begin, weights + begin, dimension_, 1, context.response(i));
-    T target{0};
-    for (std::size_t j = begin; j < end; ++j) target += weights[j] * context.query[j];
-    context.target[i] = target;
+    const T* weights = task_weights.get() + i * dimension_;
+    const T* noise = context.noise == nullptr ? nullptr : context.noise + i * stride;
+    // in the order of the rows: a row's last vector runs into the next one
+    kernels<T>().responses(context.tokens + begin * stride, stride, length_, end - begin, weights + begin, noise,
+                           noise_deviation_, context.response(i));
   }
-  if (noise_deviation_ > T{0}) {
-    fill_normals(key, group, scratch.noise.get(), room<T>(tasks_ * stride));
-    for (std::size_t i = 0; i < tasks_; ++i) {
-      add_scaled(scratch.noise.get() + i * stride, noise_deviation_, stride, context.response(i));
-    }
-  }
+  kernels<T>().pool(task_weights.get(), dimension_, dimension_, tasks_, query, query_room(), 1, context.target.get(),
+                    tasks_);
+}
+
+template <typename T>
+void ContextSampler<T>::draw(const StreamKey& key, Context<T>& context, Scratch& task_weights) const {
+  draw_query(key, context.query.get());
+  draw_tokens(key, context.query.get(), context, task_weights);
 }
 
 template class ContextSampler<float>;

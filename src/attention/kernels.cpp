@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <type_traits>
 
 // Compiled once for every instruction set; Highway picks the best one when the program runs.
 #undef HWY_TARGET_INCLUDE
@@ -21,111 +22,148 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <typename T>
 using Tag = hn::CappedTag<T, token_padding>;
 
-template <int heads, typename T>
-HWY_INLINE void scores_of(const T* tokens, std::size_t stride, std::size_t rows, const T* direction,
-                          std::size_t direction_stride, T* out) {
+/// `vectors` vectors of tokens from l on: every token is loaded once for all heads, every direction once for all
+/// vectors.
+template <std::size_t heads, std::size_t vectors, typename T>
+HWY_INLINE void scores_at(const T* tokens, std::size_t stride, std::size_t rows, const T* direction,
+                          std::size_t direction_stride, T* out, std::size_t out_stride) {
   const Tag<T> d;
-  using V = hn::Vec<Tag<T>>;
-  for (std::size_t l = 0; l < stride; l += hn::Lanes(d)) {
-    V sum0 = hn::Zero(d);
-    V sum1 = sum0;
-    V sum2 = sum0;
-    V sum3 = sum0;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const V x = hn::Load(d, tokens + row * stride + l);
-      sum0 = hn::MulAdd(x, hn::Set(d, direction[row]), sum0);
-      if constexpr (heads > 1) sum1 = hn::MulAdd(x, hn::Set(d, direction[direction_stride + row]), sum1);
-      if constexpr (heads > 2) sum2 = hn::MulAdd(x, hn::Set(d, direction[2 * direction_stride + row]), sum2);
-      if constexpr (heads > 3) sum3 = hn::MulAdd(x, hn::Set(d, direction[3 * direction_stride + row]), sum3);
-    }
-    hn::Store(sum0, d, out + l);
-    if constexpr (heads > 1) hn::Store(sum1, d, out + stride + l);
-    if constexpr (heads > 2) hn::Store(sum2, d, out + 2 * stride + l);
-    if constexpr (heads > 3) hn::Store(sum3, d, out + 3 * stride + l);
+  const std::size_t lanes = hn::Lanes(d);
+  hn::Vec<Tag<T>> sum[heads][vectors];
+  for (auto& of_head : sum) {
+    for (auto& v : of_head) v = hn::Zero(d);
   }
-}
-
-template <int heads, typename T>
-HWY_INLINE void pool_of(const T* tokens, std::size_t stride, std::size_t rows, const T* weight, T* out,
-                        std::size_t out_stride) {
-  const Tag<T> d;
-  using V = hn::Vec<Tag<T>>;
   for (std::size_t row = 0; row < rows; ++row) {
-    const T* token = tokens + row * stride;
-    V sum0 = hn::Zero(d);
-    V sum1 = sum0;
-    V sum2 = sum0;
-    V sum3 = sum0;
-    for (std::size_t l = 0; l < stride; l += hn::Lanes(d)) {
-      const V x = hn::Load(d, token + l);
-      sum0 = hn::MulAdd(x, hn::Load(d, weight + l), sum0);
-      if constexpr (heads > 1) sum1 = hn::MulAdd(x, hn::Load(d, weight + stride + l), sum1);
-      if constexpr (heads > 2) sum2 = hn::MulAdd(x, hn::Load(d, weight + 2 * stride + l), sum2);
-      if constexpr (heads > 3) sum3 = hn::MulAdd(x, hn::Load(d, weight + 3 * stride + l), sum3);
+    hn::Vec<Tag<T>> x[vectors];
+    for (std::size_t v = 0; v < vectors; ++v) x[v] = hn::LoadU(d, tokens + row * stride + v * lanes);
+    for (std::size_t h = 0; h < heads; ++h) {
+      const hn::Vec<Tag<T>> factor = hn::Set(d, direction[h * direction_stride + row]);
+      for (std::size_t v = 0; v < vectors; ++v) sum[h][v] = hn::MulAdd(x[v], factor, sum[h][v]);
     }
-    out[row] = hn::GetLane(hn::SumOfLanes(d, sum0));
-    if constexpr (heads > 1) out[out_stride + row] = hn::GetLane(hn::SumOfLanes(d, sum1));
-    if constexpr (heads > 2) out[2 * out_stride + row] = hn::GetLane(hn::SumOfLanes(d, sum2));
-    if constexpr (heads > 3) out[3 * out_stride + row] = hn::GetLane(hn::SumOfLanes(d, sum3));
+  }
+  for (std::size_t h = 0; h < heads; ++h) {
+    T* to = out + h * out_stride;
+    for (std::size_t v = 0; v < vectors; ++v) hn::Store(sum[h][v], d, to + v * lanes);
   }
 }
 
-/// Calls pass<n>(first head) for groups of four heads and the rest: a token is loaded once for up to four heads.
-template <typename Pass>
-HWY_INLINE void by_fours(std::size_t heads, const Pass& pass) {
-  std::size_t h = 0;
-  for (; h + 4 <= heads; h += 4) pass.template operator()<4>(h);
-  switch (heads - h) {
-    case 3:
-      pass.template operator()<3>(h);
-      break;
-    case 2:
-      pass.template operator()<2>(h);
-      break;
-    case 1:
-      pass.template operator()<1>(h);
-      break;
-    default:
-      break;
+/// Sums over lanes of four vectors, side by side into out[0..4).
+template <class D, class V = hn::Vec<D>, typename T = hn::TFromD<D>>
+HWY_INLINE void store_lane_sums(D d, V v0, V v1, V v2, V v3, T* out) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(T) > 16) {
+    const hn::Half<D> half;
+    const auto fold = [half](V v) HWY_ATTR { return hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)); };
+    store_lane_sums(half, fold(v0), fold(v1), fold(v2), fold(v3), out);
+  } else {
+    const V v01 = hn::Add(hn::InterleaveLower(d, v0, v1), hn::InterleaveUpper(d, v0, v1));
+    const V v23 = hn::Add(hn::InterleaveLower(d, v2, v3), hn::InterleaveUpper(d, v2, v3));
+    if constexpr (sizeof(T) == 8) {
+      hn::StoreU(v01, d, out);
+      hn::StoreU(v23, d, out + 2);
+    } else {
+      hn::StoreU(hn::Add(hn::ConcatLowerLower(d, v23, v01), hn::ConcatUpperUpper(d, v23, v01)), d, out);
+    }
   }
 }
+
+template <std::size_t heads, std::size_t rows, typename T>
+HWY_INLINE void pool_rows(const T* tokens, std::size_t stride, std::size_t length, const T* weight,
+                          std::size_t weight_stride, T* out, std::size_t out_stride) {
+  const Tag<T> d;
+  hn::Vec<Tag<T>> sum[heads][rows];
+  for (auto& of_head : sum) {
+    for (auto& v : of_head) v = hn::Zero(d);
+  }
+  for (std::size_t l = 0; l < length; l += hn::Lanes(d)) {
+    hn::Vec<Tag<T>> x[rows];
+    for (std::size_t r = 0; r < rows; ++r) x[r] = hn::LoadU(d, tokens + r * stride + l);
+    for (std::size_t h = 0; h < heads; ++h) {
+      const hn::Vec<Tag<T>> p = hn::Load(d, weight + h * weight_stride + l);
+      for (std::size_t r = 0; r < rows; ++r) sum[h][r] = hn::MulAdd(x[r], p, sum[h][r]);
+    }
+  }
+  for (std::size_t h = 0; h < heads; ++h) {
+    T* to = out + h * out_stride;
+    if constexpr (rows == 4) {
+      store_lane_sums(d, sum[h][0], sum[h][1], sum[h][2], sum[h][3], to);
+    } else {
+      for (std::size_t r = 0; r < rows; ++r) to[r] = hn::GetLane(hn::SumOfLanes(d, sum[h][r]));
+    }
+  }
+}
+
+/// Calls pass<n>(first) for groups of the sizes n given, largest first: what a group shares is loaded once for all of
+/// it.
+template <std::size_t largest, std::size_t... smaller, typename Pass>
+HWY_INLINE void in_groups(std::size_t count, const Pass& pass, std::size_t first = 0) {
+  for (; first + largest <= count; first += largest) pass.template operator()<largest>(first);
+  if constexpr (sizeof...(smaller) > 0) in_groups<smaller...>(count, pass, first);
+}
+
+// Heads are the inner loop: the few tokens (scores) or rows (pool) at hand stay in the nearest cache for all of them.
 
 template <typename T>
-void scores_all(const T* tokens, std::size_t stride, std::size_t rows, const T* direction, std::size_t direction_stride,
-                std::size_t heads, T* out) {
-  by_fours(heads, [&]<int count>(std::size_t h) HWY_ATTR {
-    scores_of<count>(tokens, stride, rows, direction + h * direction_stride, direction_stride, out + h * stride);
+void scores_all(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* direction,
+                std::size_t direction_stride, std::size_t heads, T* out, std::size_t out_stride) {
+  const std::size_t lanes = hn::Lanes(Tag<T>());
+  in_groups<2, 1>((length + lanes - 1) / lanes, [&]<std::size_t vectors>(std::size_t v) HWY_ATTR {
+    in_groups<4, 3, 2, 1>(heads, [&]<std::size_t count>(std::size_t h) HWY_ATTR {
+      scores_at<count, vectors>(tokens + v * lanes, stride, rows, direction + h * direction_stride, direction_stride,
+                                out + h * out_stride + v * lanes, out_stride);
+    });
   });
 }
 
 template <typename T>
-void pool_all(const T* tokens, std::size_t stride, std::size_t rows, const T* weight, std::size_t heads, T* out,
-              std::size_t out_stride) {
-  by_fours(heads, [&]<int count>(std::size_t h) HWY_ATTR {
-    pool_of<count>(tokens, stride, rows, weight + h * stride, out + h * out_stride, out_stride);
+void pool_all(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* weight,
+              std::size_t weight_stride, std::size_t heads, T* out, std::size_t out_stride) {
+  in_groups<4, 1>(rows, [&]<std::size_t together>(std::size_t row) HWY_ATTR {
+    in_groups<4, 3, 2, 1>(heads, [&]<std::size_t count>(std::size_t h) HWY_ATTR {
+      pool_rows<count, together>(tokens + row * stride, stride, length, weight + h * weight_stride, weight_stride,
+                                 out + h * out_stride + row, out_stride);
+    });
   });
+}
+
+/// A few heads side by side: their sums over lanes, which wait for one another, overlap.
+template <std::size_t heads, typename T>
+HWY_INLINE void softmax_of(T* scores, std::size_t stride, std::size_t length) {
+  const Tag<T> d;
+  using V = hn::Vec<Tag<T>>;
+  V largest[heads], sum[heads];
+  for (std::size_t h = 0; h < heads; ++h) {
+    std::fill(scores + h * stride + length, scores + (h + 1) * stride, -std::numeric_limits<T>::max());
+    largest[h] = hn::Load(d, scores + h * stride);
+  }
+  for (std::size_t l = hn::Lanes(d); l < length; l += hn::Lanes(d)) {
+    for (std::size_t h = 0; h < heads; ++h) largest[h] = hn::Max(largest[h], hn::Load(d, scores + h * stride + l));
+  }
+  for (std::size_t h = 0; h < heads; ++h) {
+    largest[h] = hn::MaxOfLanes(d, largest[h]);
+    sum[h] = hn::Zero(d);
+  }
+  for (std::size_t l = 0; l < stride; l += hn::Lanes(d)) {
+    for (std::size_t h = 0; h < heads; ++h) {
+      const V e = hn::Exp(d, hn::Sub(hn::Load(d, scores + h * stride + l), largest[h]));
+      hn::Store(e, d, scores + h * stride + l);
+      sum[h] = hn::Add(sum[h], e);
+    }
+  }
+  // The padding holds exp(-max) = 0, so the sum is over the context only.
+  for (std::size_t h = 0; h < heads; ++h) {
+    sum[h] = hn::Div(hn::Set(d, static_cast<T>(1)), hn::SumOfLanes(d, sum[h]));
+  }
+  for (std::size_t l = 0; l < length; l += hn::Lanes(d)) {
+    for (std::size_t h = 0; h < heads; ++h) {
+      hn::Store(hn::Mul(hn::Load(d, scores + h * stride + l), sum[h]), d, scores + h * stride + l);
+    }
+  }
 }
 
 template <typename T>
 void softmax_all(T* scores, std::size_t stride, std::size_t length, std::size_t heads) {
-  const Tag<T> d;
-  using V = hn::Vec<Tag<T>>;
-  for (std::size_t h = 0; h < heads; ++h) {
-    T* s = scores + h * stride;
-    std::fill(s + length, s + stride, -std::numeric_limits<T>::max());
-    V largest = hn::Load(d, s);
-    for (std::size_t l = hn::Lanes(d); l < stride; l += hn::Lanes(d)) largest = hn::Max(largest, hn::Load(d, s + l));
-    const V top = hn::MaxOfLanes(d, largest);
-    V sum = hn::Zero(d);
-    for (std::size_t l = 0; l < stride; l += hn::Lanes(d)) {
-      const V e = hn::Exp(d, hn::Sub(hn::Load(d, s + l), top));
-      hn::Store(e, d, s + l);
-      sum = hn::Add(sum, e);
-    }
-    // The padding holds exp(-max) = 0, so the sum is over the context only.
-    const V scale = hn::Div(hn::Set(d, static_cast<T>(1)), hn::SumOfLanes(d, sum));
-    for (std::size_t l = 0; l < stride; l += hn::Lanes(d)) hn::Store(hn::Mul(hn::Load(d, s + l), scale), d, s + l);
-  }
+  in_groups<4, 3, 2, 1>(heads, [&]<std::size_t count>(std::size_t h)
+                                   HWY_ATTR { softmax_of<count>(scores + h * stride, stride, length); });
 }
 
 template <typename T>
@@ -145,28 +183,106 @@ void softmax_backward_all(const T* p, T* dp, std::size_t stride, std::size_t hea
   }
 }
 
+/// One row of responses: the chain of dependent sums is short because four vectors go side by side.
 template <typename T>
-void matrix_vector_all(const T* matrix, std::size_t width, const T* vector, std::size_t rows, T* out) {
+void responses_all(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* weight,
+                   const T* noise, T noise_deviation, T* out) {
   const Tag<T> d;
-  using V = hn::Vec<Tag<T>>;
-  for (std::size_t c = 0; c < width; c += hn::Lanes(d)) {
-    V sum = hn::Zero(d);
-    for (std::size_t j = 0; j < rows; ++j)
-      sum = hn::MulAdd(hn::Load(d, matrix + j * width + c), hn::Set(d, vector[j]), sum);
-    hn::Store(sum, d, out + c);
+  constexpr std::size_t vectors = 4;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t l = 0; l < length; l += vectors * lanes) {
+    const std::size_t now = std::min(vectors, (length - l + lanes - 1) / lanes);
+    hn::Vec<Tag<T>> sum[vectors];
+    const auto go = [&](auto count) HWY_ATTR {
+      for (std::size_t v = 0; v < count; ++v) {
+        sum[v] =
+            noise == nullptr ? hn::Zero(d) : hn::Mul(hn::LoadU(d, noise + l + v * lanes), hn::Set(d, noise_deviation));
+      }
+      for (std::size_t row = 0; row < rows; ++row) {
+        const hn::Vec<Tag<T>> factor = hn::Set(d, weight[row]);
+        for (std::size_t v = 0; v < count; ++v) {
+          sum[v] = hn::MulAdd(hn::LoadU(d, tokens + row * stride + l + v * lanes), factor, sum[v]);
+        }
+      }
+      for (std::size_t v = 0; v < count; ++v) hn::StoreU(sum[v], d, out + l + v * lanes);
+    };
+    if (now == vectors) {
+      go(std::integral_constant<std::size_t, vectors>());
+    } else if (now == 3) {
+      go(std::integral_constant<std::size_t, 3>());
+    } else if (now == 2) {
+      go(std::integral_constant<std::size_t, 2>());
+    } else {
+      go(std::integral_constant<std::size_t, 1>());
+    }
+  }
+}
+
+/// out[c, :] = sum_j vectors[c, j] matrix[j, :]: an entry of the matrix is loaded once for all contexts.
+template <std::size_t count, std::size_t columns, typename T>
+HWY_INLINE void products_at(const T* matrix, std::size_t width, std::size_t rows, const T* vectors,
+                            std::size_t vector_stride, T* out, std::size_t out_stride) {
+  const Tag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  hn::Vec<Tag<T>> sum[count][columns];
+  for (auto& of_context : sum) {
+    for (auto& v : of_context) v = hn::Zero(d);
+  }
+  for (std::size_t j = 0; j < rows; ++j) {
+    hn::Vec<Tag<T>> entry[columns];
+    for (std::size_t k = 0; k < columns; ++k) entry[k] = hn::Load(d, matrix + j * width + k * lanes);
+    for (std::size_t c = 0; c < count; ++c) {
+      const hn::Vec<Tag<T>> factor = hn::Set(d, vectors[c * vector_stride + j]);
+      for (std::size_t k = 0; k < columns; ++k) sum[c][k] = hn::MulAdd(entry[k], factor, sum[c][k]);
+    }
+  }
+  for (std::size_t c = 0; c < count; ++c) {
+    for (std::size_t k = 0; k < columns; ++k) hn::Store(sum[c][k], d, out + c * out_stride + k * lanes);
+  }
+}
+
+/// matrix[j, :] += sum_c left[c, j] right[c, :], in the order of the contexts, for a few rows j at once.
+template <std::size_t count, std::size_t rows, typename T>
+HWY_INLINE void add_products_at(T* matrix, std::size_t width, const T* left, std::size_t left_stride, const T* right,
+                                std::size_t right_stride) {
+  const Tag<T> d;
+  hn::Vec<Tag<T>> factor[count][rows];
+  for (std::size_t c = 0; c < count; ++c) {
+    for (std::size_t j = 0; j < rows; ++j) factor[c][j] = hn::Set(d, left[c * left_stride + j]);
+  }
+  for (std::size_t column = 0; column < width; column += hn::Lanes(d)) {
+    hn::Vec<Tag<T>> sum[rows];
+    for (std::size_t j = 0; j < rows; ++j) sum[j] = hn::Load(d, matrix + j * width + column);
+    for (std::size_t c = 0; c < count; ++c) {
+      const hn::Vec<Tag<T>> x = hn::Load(d, right + c * right_stride + column);
+      for (std::size_t j = 0; j < rows; ++j) sum[j] = hn::MulAdd(x, factor[c][j], sum[j]);
+    }
+    for (std::size_t j = 0; j < rows; ++j) hn::Store(sum[j], d, matrix + j * width + column);
   }
 }
 
 template <typename T>
-void add_outer_all(T* matrix, std::size_t width, const T* left, std::size_t rows, const T* right) {
-  const Tag<T> d;
-  for (std::size_t j = 0; j < rows; ++j) {
-    T* row = matrix + j * width;
-    const hn::Vec<Tag<T>> factor = hn::Set(d, left[j]);
-    for (std::size_t c = 0; c < width; c += hn::Lanes(d)) {
-      hn::Store(hn::MulAdd(factor, hn::Load(d, right + c), hn::Load(d, row + c)), d, row + c);
-    }
-  }
+void products_all(const T* matrix, std::size_t width, std::size_t rows, const T* vectors, std::size_t vector_stride,
+                  std::size_t count, T* out, std::size_t out_stride) {
+  const std::size_t lanes = hn::Lanes(Tag<T>());
+  in_groups<8, 4, 2, 1>(count, [&]<std::size_t now>(std::size_t c) HWY_ATTR {
+    const T* of_group = vectors + c * vector_stride;
+    T* to = out + c * out_stride;
+    in_groups<2, 1>(width / lanes, [&]<std::size_t columns>(std::size_t k) HWY_ATTR {
+      products_at<now, columns>(matrix + k * lanes, width, rows, of_group, vector_stride, to + k * lanes, out_stride);
+    });
+  });
+}
+
+template <typename T>
+void add_products_all(T* matrix, std::size_t width, std::size_t rows, const T* left, std::size_t left_stride,
+                      const T* right, std::size_t right_stride, std::size_t count) {
+  in_groups<8, 4, 2, 1>(count, [&]<std::size_t now>(std::size_t c) HWY_ATTR {
+    in_groups<2, 1>(rows, [&]<std::size_t together>(std::size_t j) HWY_ATTR {
+      add_products_at<now, together>(matrix + j * width, width, left + c * left_stride + j, left_stride,
+                                     right + c * right_stride, right_stride);
+    });
+  });
 }
 
 template <typename T>
@@ -177,28 +293,13 @@ void add_scaled_all(const T* row, T factor, std::size_t stride, T* out) {
   }
 }
 
-// Highway exports functions, not templates.
-#define ICLFLOW_KERNELS(T, suffix)                                                                                 \
-  void scores_##suffix(const T* a, std::size_t b, std::size_t c, const T* e, std::size_t f, std::size_t g, T* h) { \
-    scores_all<T>(a, b, c, e, f, g, h);                                                                            \
-  }                                                                                                                \
-  void pool_##suffix(const T* a, std::size_t b, std::size_t c, const T* e, std::size_t f, T* g, std::size_t h) {   \
-    pool_all<T>(a, b, c, e, f, g, h);                                                                              \
-  }                                                                                                                \
-  void softmax_##suffix(T* a, std::size_t b, std::size_t c, std::size_t e) { softmax_all<T>(a, b, c, e); }         \
-  void softmax_backward_##suffix(const T* a, T* b, std::size_t c, std::size_t e) {                                 \
-    softmax_backward_all<T>(a, b, c, e);                                                                           \
-  }                                                                                                                \
-  void matrix_vector_##suffix(const T* a, std::size_t b, const T* c, std::size_t e, T* f) {                        \
-    matrix_vector_all<T>(a, b, c, e, f);                                                                           \
-  }                                                                                                                \
-  void add_outer_##suffix(T* a, std::size_t b, const T* c, std::size_t e, const T* f) {                            \
-    add_outer_all<T>(a, b, c, e, f);                                                                               \
-  }                                                                                                                \
-  void add_scaled_##suffix(const T* a, T b, std::size_t c, T* e) { add_scaled_all<T>(a, b, c, e); }
-ICLFLOW_KERNELS(float, single)
-ICLFLOW_KERNELS(double, double)
-#undef ICLFLOW_KERNELS
+template <typename T>
+constexpr Kernels<T> table = {scores_all<T>,    pool_all<T>,     softmax_all<T>,      softmax_backward_all<T>,
+                              responses_all<T>, products_all<T>, add_products_all<T>, add_scaled_all<T>};
+
+// Highway exports functions, not templates or tables.
+const Kernels<float>* single_table() { return &table<float>; }
+const Kernels<double>* double_table() { return &table<double>; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace iclflow
@@ -207,54 +308,30 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace iclflow {
 
-#define ICLFLOW_EXPORT(T, suffix)                                                                                 \
-  HWY_EXPORT(scores_##suffix);                                                                                    \
-  HWY_EXPORT(pool_##suffix);                                                                                      \
-  HWY_EXPORT(softmax_##suffix);                                                                                   \
-  HWY_EXPORT(softmax_backward_##suffix);                                                                          \
-  HWY_EXPORT(matrix_vector_##suffix);                                                                             \
-  HWY_EXPORT(add_outer_##suffix);                                                                                 \
-  HWY_EXPORT(add_scaled_##suffix);                                                                                \
-  template <>                                                                                                     \
-  void scores<T>(const T* tokens, std::size_t stride, std::size_t rows, const T* direction,                       \
-                 std::size_t direction_stride, std::size_t heads, T* out) {                                       \
-    HWY_DYNAMIC_DISPATCH(scores_##suffix)(tokens, stride, rows, direction, direction_stride, heads, out);         \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  void pool<T>(const T* tokens, std::size_t stride, std::size_t rows, const T* weight, std::size_t heads, T* out, \
-               std::size_t out_stride) {                                                                          \
-    HWY_DYNAMIC_DISPATCH(pool_##suffix)(tokens, stride, rows, weight, heads, out, out_stride);                    \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  void softmax<T>(T * values, std::size_t stride, std::size_t length, std::size_t heads) {                        \
-    HWY_DYNAMIC_DISPATCH(softmax_##suffix)(values, stride, length, heads);                                        \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  void softmax_backward<T>(const T* p, T* dp, std::size_t stride, std::size_t heads) {                            \
-    HWY_DYNAMIC_DISPATCH(softmax_backward_##suffix)(p, dp, stride, heads);                                        \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  void matrix_vector<T>(const T* matrix, std::size_t width, const T* vector, std::size_t rows, T* out) {          \
-    HWY_DYNAMIC_DISPATCH(matrix_vector_##suffix)(matrix, width, vector, rows, out);                               \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  void add_outer<T>(T * matrix, std::size_t width, const T* left, std::size_t rows, const T* right) {             \
-    HWY_DYNAMIC_DISPATCH(add_outer_##suffix)(matrix, width, left, rows, right);                                   \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  void add_scaled<T>(const T* row, T factor, std::size_t stride, T* out) {                                        \
-    HWY_DYNAMIC_DISPATCH(add_scaled_##suffix)(row, factor, stride, out);                                          \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  AlignedArray<T> aligned_zeros<T>(std::size_t count) {                                                           \
-    AlignedArray<T> array = hwy::AllocateAligned<T>(count);                                                       \
-    if (!array) throw std::bad_alloc();                                                                           \
-    std::fill_n(array.get(), count, T{0});                                                                        \
-    return array;                                                                                                 \
-  }
-ICLFLOW_EXPORT(float, single)
-ICLFLOW_EXPORT(double, double)
-#undef ICLFLOW_EXPORT
+HWY_EXPORT(single_table);
+HWY_EXPORT(double_table);
+
+template <>
+const Kernels<float>& kernels<float>() {
+  static const Kernels<float>& best = *HWY_DYNAMIC_DISPATCH(single_table)();
+  return best;
+}
+
+template <>
+const Kernels<double>& kernels<double>() {
+  static const Kernels<double>& best = *HWY_DYNAMIC_DISPATCH(double_table)();
+  return best;
+}
+
+template <typename T>
+AlignedArray<T> aligned_zeros(std::size_t count) {
+  AlignedArray<T> array = hwy::AllocateAligned<T>(count);
+  if (!array) throw std::bad_alloc();
+  std::fill_n(array.get(), count, T{0});
+  return array;
+}
+template AlignedArray<float> aligned_zeros<float>(std::size_t);
+template AlignedArray<double> aligned_zeros<double>(std::size_t);
 
 }  // namespace iclflow
 #endif  // HWY_ONCE

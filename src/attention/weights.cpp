@@ -85,45 +85,51 @@ ActingWeights& ActingWeights::operator*=(double factor) {
   return *this;
 }
 
+void acting_of_head(const WeightLayout& layout, const Eigen::VectorXd& weights, int h, ActingWeights& result) {
+  const int d = layout.dimension;
+  const HeadView<const double> at = head(layout, weights, h);
+  Matrix& key_query = result.key_query[static_cast<std::size_t>(h)];
+  Matrix& output_value = result.output_value[static_cast<std::size_t>(h)];
+  if (layout.parametrisation == Parametrisation::merged) {
+    key_query.topRows(d) = at.w;
+    output_value.rightCols(layout.tasks) = at.u;
+  } else {
+    // M = s_w K^T Q_X,  A = O V                                             theory: eq:prediction
+    key_query.noalias() = layout.score_factor * at.k.transpose() * at.q.leftCols(d);
+    output_value.noalias() = at.o * at.v;
+  }
+}
+
 ActingWeights acting(const WeightLayout& layout, const Eigen::VectorXd& weights) {
   ActingWeights result = ActingWeights::zero(layout);
-  const int d = layout.dimension;
-  for (int h = 0; h < layout.heads; ++h) {
-    const HeadView<const double> at = head(layout, weights, h);
-    Matrix& key_query = result.key_query[static_cast<std::size_t>(h)];
-    Matrix& output_value = result.output_value[static_cast<std::size_t>(h)];
-    if (layout.parametrisation == Parametrisation::merged) {
-      key_query.topRows(d) = at.w;
-      output_value.rightCols(layout.tasks) = at.u;
-    } else {
-      // M = s_w K^T Q_X,  A = O V                                           theory: eq:prediction
-      key_query.noalias() = layout.score_factor * at.k.transpose() * at.q.leftCols(d);
-      output_value.noalias() = at.o * at.v;
-    }
-  }
+  for (int h = 0; h < layout.heads; ++h) acting_of_head(layout, weights, h, result);
   return result;
+}
+
+void pull_back_head(const WeightLayout& layout, const Eigen::VectorXd& weights, int h,
+                    const ActingWeights& acting_gradient, Eigen::VectorXd& gradient) {
+  const int d = layout.dimension;
+  const HeadView<const double> at = head(layout, weights, h);
+  HeadView<double> to = head(layout, gradient, h);
+  const Matrix& key_query = acting_gradient.key_query[static_cast<std::size_t>(h)];
+  const Matrix& output_value = acting_gradient.output_value[static_cast<std::size_t>(h)];
+  if (layout.parametrisation == Parametrisation::merged) {
+    to.w = key_query.topRows(d);
+    to.u = output_value.rightCols(layout.tasks);
+    return;
+  }
+  // dK = s_w Q_X dM^T,  dQ_X = s_w K dM,  dQ_Y = 0,  dO = dA V^T,  dV = O^T dA        theory: eq:chain-rule
+  to.k.noalias() = layout.score_factor * at.q.leftCols(d) * key_query.transpose();
+  to.q.leftCols(d).noalias() = layout.score_factor * at.k * key_query;
+  to.q.rightCols(layout.tasks).setZero();
+  to.o.noalias() = output_value * at.v.transpose();
+  to.v.noalias() = at.o.transpose() * output_value;
 }
 
 void pull_back(const WeightLayout& layout, const Eigen::VectorXd& weights, const ActingWeights& acting_gradient,
                Eigen::VectorXd& gradient) {
-  gradient.setZero(layout.size());
-  const int d = layout.dimension;
-  for (int h = 0; h < layout.heads; ++h) {
-    const HeadView<const double> at = head(layout, weights, h);
-    HeadView<double> to = head(layout, gradient, h);
-    const Matrix& key_query = acting_gradient.key_query[static_cast<std::size_t>(h)];
-    const Matrix& output_value = acting_gradient.output_value[static_cast<std::size_t>(h)];
-    if (layout.parametrisation == Parametrisation::merged) {
-      to.w = key_query.topRows(d);
-      to.u = output_value.rightCols(layout.tasks);
-      continue;
-    }
-    // dK = s_w Q_X dM^T,  dQ_X = s_w K dM,  dQ_Y = 0,  dO = dA V^T,  dV = O^T dA      theory: eq:chain-rule
-    to.k.noalias() = layout.score_factor * at.q.leftCols(d) * key_query.transpose();
-    to.q.leftCols(d).noalias() = layout.score_factor * at.k * key_query;
-    to.o.noalias() = output_value * at.v.transpose();
-    to.v.noalias() = at.o.transpose() * output_value;
-  }
+  gradient.resize(layout.size());
+  for (int h = 0; h < layout.heads; ++h) pull_back_head(layout, weights, h, acting_gradient, gradient);
 }
 
 }  // namespace iclflow

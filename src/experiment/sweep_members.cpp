@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "iclflow/attention/thread_team.hpp"
 #include "iclflow/experiment/sweep_run.hpp"
 
 namespace iclflow {
@@ -28,7 +29,10 @@ class Members {
     const auto threads = static_cast<std::size_t>(std::max(1, options_.threads));
     const std::size_t workers = std::max<std::size_t>(1, std::min(threads, todo_.size()));
     fractions_.assign(workers, 0.0);
+    working_ = workers;
     {
+      // a worker that finds no member left joins those that still run one: the last members do not leave cores idle
+      const IdleThreads::Room room(workers - 1);
       std::vector<std::jthread> team;
       for (std::size_t w = 0; w < workers; ++w) {
         team.emplace_back([this, w, own = static_cast<int>(threads / workers)] { work(w, own); });
@@ -47,6 +51,10 @@ class Members {
       run_member(todo_[next], worker, threads);
     }
     if (interrupted()) interrupted_ = true;
+    --working_;
+    IdleThreads& idle = IdleThreads::of_this_process();
+    idle.wake();
+    idle.lend([this] { return working_ == 0; });
   }
 
   [[nodiscard]] bool interrupted() const { return watch_.interrupted && watch_.interrupted(); }
@@ -133,7 +141,8 @@ class Members {
   std::vector<std::size_t> todo_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> interrupted_{false};
-  std::mutex mutex_;  ///< of what follows
+  std::atomic<std::size_t> working_{0};  ///< workers that may still have a member
+  std::mutex mutex_;                     ///< of what follows
   std::vector<double> fractions_;
   std::size_t done_ = 0;
   std::size_t failed_ = 0;

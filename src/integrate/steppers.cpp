@@ -18,7 +18,7 @@
 #include <type_traits>
 
 #include "auto_step.hpp"
-#include "cholesky.hpp"
+#include "cholesky_kernels.hpp"
 #include "rock4.hpp"
 #include "single_step.hpp"
 

@@ -90,7 +90,13 @@ Closure read_closure(const Section& section) {
 }
 
 void read_evaluation_set(const Section& section, RegressionDynamics& dynamics) {
-  dynamics.estimator = section.choice("estimator", {{"tokens"}, {"score-space"}}, "tokens");
+  dynamics.estimator = section.choice("estimator", {{"tokens", "score-space"}}, "tokens");
+  const bool score_space = dynamics.estimator == "score-space";
+  if (score_space && dynamics.method == Method::gradient_flow) {
+    section.fail("estimator", "\"score-space\" at fixed contexts is not the gradient of a loss",
+                 "\"tokens\", or method = \"sgd\"");
+  }
+  dynamics.simulation.estimator = score_space ? GradientEstimator::score_space : GradientEstimator::tokens;
   dynamics.simulation.precision = section.choice("precision", {{"double", "single"}}, "double") == "double"
                                       ? Precision::double_precision
                                       : Precision::single_precision;

@@ -198,21 +198,20 @@ OrderedJson evaluate(const Json& document) {
   PackedWeights<double> sum(layout);
   Context<double> context(static_cast<std::size_t>(layout.dimension), static_cast<std::size_t>(layout.tasks),
                           static_cast<std::size_t>(length));
-  PassScratch<double> scratch(packed, context.stride);
+  TokenPass<double> scratch(packed, context.length, padded(context.dimension));
   double loss = 0.0;
   for (Eigen::Index b = 0; b < contexts; ++b) {
     for (Eigen::Index r = 0; r < layout.tokens(); ++r) {
       const Matrix& from = r < layout.dimension ? x[static_cast<std::size_t>(b)] : y[static_cast<std::size_t>(b)];
       const Eigen::Index row = r < layout.dimension ? r : r - layout.dimension;
-      std::copy_n(from.row(row).data(), length, context.tokens.get() + static_cast<std::size_t>(r) * context.stride);
+      std::copy_n(from.row(row).data(), length, context.tokens + static_cast<std::size_t>(r) * context.stride);
     }
     std::copy_n(q.row(b).data(), layout.dimension, context.query.get());
     std::copy_n(target.row(b).data(), layout.tasks, context.target.get());
-    loss += token_pass(packed, context, scratch, sum);
+    loss += scratch(packed, context, sum);
   }
   const auto count = static_cast<double>(contexts);
-  ActingWeights slope = ActingWeights::zero(layout);
-  sum.add_to(slope);
+  ActingWeights slope = sum.unpacked();
   slope *= 1.0 / count;
   Eigen::VectorXd gradient;
   pull_back(layout, weights.values, slope, gradient);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "iclflow/attention/evaluation_set.hpp"
+#include "iclflow/attention/score_space_gradient.hpp"
 #include "iclflow/attention/symmetrised_gradient.hpp"
 #include "iclflow/attention/token_estimator.hpp"
 #include "iclflow/problem/quantity.hpp"
@@ -40,6 +41,27 @@ class TokenGradient final : public BatchGradient {
   TokenEstimator<T> estimator_;
 };
 
+template <typename T>
+class ScoreSpaceBatch final : public BatchGradient {
+ public:
+  ScoreSpaceBatch(const Problem& problem, const WeightLayout& layout, const Rotations& basis, ThreadTeam& team)
+      : estimator_(problem, layout, basis, team) {}
+  [[nodiscard]] ActingWeights operator()(const ActingWeights& weights, const StreamKey& key,
+                                         std::size_t batch) override {
+    // A stream of its own: a simulation by tokens with the same seed is independent.
+    return estimator_(weights, {key.seed, Stream::score_space, key.step, 0}, batch).gradient;
+  }
+
+ private:
+  ScoreSpaceGradient<T> estimator_;
+};
+
+template <template <typename> class Batch, typename... Arguments>
+std::unique_ptr<BatchGradient> in_precision(Precision precision, Arguments&&... arguments) {
+  if (precision == Precision::single_precision) return std::make_unique<Batch<float>>(arguments...);
+  return std::make_unique<Batch<double>>(arguments...);
+}
+
 /// The full-parameter model: what both ways of descending share.
 class AttentionModel {
  public:
@@ -51,15 +73,19 @@ class AttentionModel {
         options_(options),
         basis_(rotations(problem)),
         team_(options.threads),
-        evaluation_(problem, basis_, evaluation_seed, static_cast<std::size_t>(options.evaluation_contexts), team_) {
+        evaluation_(problem, basis_, evaluation_seed, static_cast<std::size_t>(options.evaluation_contexts), team_),
+        acting_(ActingWeights::zero(layout)) {
     if (initial_.size() != layout.size()) throw std::invalid_argument("initial weights do not fit their layout");
     if (options.symmetrised) {
       symmetrised_ = std::make_unique<SymmetrisedGradient>(problem, layout, basis_, options.seed,
                                                            static_cast<std::size_t>(options.batch), team_);
-    } else if (options.precision == Precision::single_precision) {
-      gradient_ = std::make_unique<TokenGradient<float>>(problem, layout, team_);
+    } else if (options.estimator == GradientEstimator::score_space) {
+      if (const auto obstacle = score_space_obstacle(layout, initial_)) {
+        throw std::invalid_argument("no gradient in score space: " + *obstacle);
+      }
+      gradient_ = in_precision<ScoreSpaceBatch>(options.precision, problem, layout, basis_, team_);
     } else {
-      gradient_ = std::make_unique<TokenGradient<double>>(problem, layout, team_);
+      gradient_ = in_precision<TokenGradient>(options.precision, problem, layout, team_);
     }
   }
 
@@ -70,10 +96,12 @@ class AttentionModel {
       (*symmetrised_)(weights, gradient);
       return;
     }
+    over_heads([&](int h) { acting_of_head(layout_, weights, h, acting_); });
     const ActingWeights slope =
-        (*gradient_)(acting(layout_, weights), {options_.seed, Stream::training, static_cast<std::uint32_t>(step), 0},
+        (*gradient_)(acting_, {options_.seed, Stream::training, static_cast<std::uint32_t>(step), 0},
                      static_cast<std::size_t>(options_.batch));
-    pull_back(layout_, weights, slope, gradient);
+    gradient.resize(layout_.size());
+    over_heads([&](int h) { pull_back_head(layout_, weights, h, slope, gradient); });
   }
 
   void declare(Trajectory& run) const {
@@ -119,6 +147,18 @@ class AttentionModel {
   [[nodiscard]] std::string component(Eigen::Index i) const { return entry_name(layout_, i); }
 
  private:
+  /// Heads shared by the threads where their matrix products are worth a wake-up (some 10 us).
+  template <typename Job>
+  void over_heads(const Job& job) const {
+    constexpr Eigen::Index worthwhile = 200'000;
+    if (layout_.size() * layout_.dimension < worthwhile) {
+      for (int h = 0; h < layout_.heads; ++h) job(h);
+      return;
+    }
+    team_.run(static_cast<std::size_t>(layout_.heads),
+              [&job](std::size_t h, std::size_t /*worker*/) { job(static_cast<int>(h)); });
+  }
+
   Problem problem_;
   WeightLayout layout_;
   Eigen::VectorXd initial_;
@@ -127,6 +167,7 @@ class AttentionModel {
   // Scratch memory of the estimators; a model is used by one evolution at a time.
   mutable ThreadTeam team_;
   mutable EvaluationSet evaluation_;
+  mutable ActingWeights acting_;                      ///< of the step at hand
   std::unique_ptr<BatchGradient> gradient_;           ///< of fresh or fixed contexts, or
   std::unique_ptr<SymmetrisedGradient> symmetrised_;  ///< of fixed contexts with their sign flips
 };
@@ -179,6 +220,9 @@ std::unique_ptr<DescentSystem> make_descent(const Problem& problem, const Weight
 
 std::unique_ptr<OdeSystem> make_gradient_flow(const Problem& problem, const WeightLayout& layout,
                                               const Eigen::VectorXd& weights, const SimulationOptions& options) {
+  if (options.estimator != GradientEstimator::tokens) {
+    throw std::invalid_argument("a gradient flow needs the estimator tokens");
+  }
   return std::make_unique<AttentionFlow>(problem, layout, weights, options);
 }
 

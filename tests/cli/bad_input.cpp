@@ -88,10 +88,12 @@ std::vector<Mistake> mistakes() {
       {"batch = 1009", "batch = 0", "dynamics[1].batch", "(0)"},
       {"seeds = [1, 2]", "seeds = [1, 1]", "dynamics[1].seeds", "twice"},
       {"seeds = [1, 2]", "seeds = [-1]", "dynamics[1].seeds[0]", "(-1)"},
-      {"batch = 1009", "estimator = \"score-space\"", "dynamics[1].estimator", "planned and not there yet"},
+      {"batch = 1009", "estimator = \"score\"", "dynamics[1].estimator", "\"tokens\", \"score-space\""},
+      {"learning_rate = 0.05", "method = \"gradient-flow\"\nestimator = \"score-space\"", "dynamics[1].estimator",
+       "method = \"sgd\"", 1},
       {"batch = 1009", "precision = \"half\"", "dynamics[1].precision", "\"single\""},
       {"quantity = \"mu[0][0]\"", "quantity = \"mu[2][0]\"", "event[0].quantity", "h = 0..1"},
-      {"level = 0.35", "level = nan", "event[0].level", "finite"},
+      {"level = 0.32", "level = nan", "event[0].level", "finite"},
       {"figures = []", "figures = [\"los\"]", "report.figures", "loss, spectrum"},
       {"[report]", "[expect]\nloss_gap = -1\n[report]", "expect.loss_gap", "at least 0", 1},
       {"[report]", "[expect]\nlos_gap = 1\n[report]", "expect.los_gap", "loss_gap", 1},
@@ -157,6 +159,25 @@ BOOST_AUTO_TEST_CASE(a_start_where_the_closure_does_not_hold) {
   refused("0.71", "2 omega^2 = 1.0082 of head 0 on task 0 (omega = 0.71) must be below 1");
   // (1 - 2 0.45^2)^(-5/2) / 20 = 0.183 holds, with 0.48 it is 0.234.
   refused("0.48", "D / L = 0.234");
+}
+
+BOOST_AUTO_TEST_CASE(a_start_that_cannot_be_trained_in_score_space) {
+  const Scratch scratch;
+  const auto run = [&](const std::string& initial, const std::string& merged, const std::string& out) {
+    std::string text = program::replaced(program::small_experiment(), "omega = 0.1", "omega = 0.1\n" + initial);
+    text = program::replaced(text, "heads = 2", "heads = 2\n" + merged);
+    text = program::replaced(text, "batch = 1009", "batch = 16\nestimator = \"score-space\"");
+    const auto answer = program::iclflow(scratch, {"run", scratch.write("e.toml", text), "--quiet", "--out", out});
+    return std::pair(answer, fmt::format("e.toml:{}: key 'dynamics[1].estimator': ", line_of(text, "estimator")));
+  };
+  const auto [noisy, where] = run("perturbation = 0.01", "", (scratch / "noisy").string());
+  check_refused(noisy, {where, "does not hold at the start: K_Y^T Q_X of head 0 is not zero (its size is ",
+                        "\"tokens\", or weights with K_Y^T Q_X = K_Y^T K_X = 0", "perturbation = 0"});
+  const auto [inert, nowhere] = run("inert = 0.3", "", (scratch / "inert").string());
+  BOOST_TEST(inert.code == 0, inert.err);
+  const auto [merged, neither] =
+      run("perturbation = 0.01", "parametrisation = \"merged\"", (scratch / "merged").string());
+  BOOST_TEST(merged.code == 0, merged.err);
 }
 
 BOOST_AUTO_TEST_CASE(files_that_are_no_experiments) {

@@ -130,7 +130,7 @@ seeds = [1, 2]
 evaluation_contexts = 203
 [[event]]
 quantity = "mu[0][0]"
-level = 0.35
+level = 0.32
 direction = "rising"
 [report]
 figures = []

@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(flip_averaged_gradient_stays_on_the_manifold) {
     auto context = sampler.empty();
     auto flipped = sampler.empty();
     auto scratch = sampler.scratch();
-    PassScratch<double> pass(packed, context.stride);
+    TokenPass<double> pass(packed, context.length, padded(context.dimension));
     const std::size_t d = context.dimension;
     for (std::uint32_t c = 0; c < 20; ++c) {
       sampler.draw({2, Stream::training, 0, c}, context, scratch);
@@ -46,11 +46,10 @@ BOOST_AUTO_TEST_CASE(flip_averaged_gradient_stays_on_the_manifold) {
         }
         for (std::size_t j = 0; j < d; ++j) flipped.query[j] = hadamard(j, column) * context.query[j];
         for (std::size_t i = 0; i < context.tasks; ++i) flipped.target[i] = hadamard(d + i, column) * context.target[i];
-        token_pass(packed, flipped, pass, slope);
+        pass(packed, flipped, slope);
       }
     }
-    ActingWeights gradient = ActingWeights::zero(layout);
-    slope.add_to(gradient);
+    const ActingWeights gradient = slope.unpacked();
     double on = 0.0;
     double off = 0.0;
     for (std::size_t h = 0; h < gradient.key_query.size(); ++h) {

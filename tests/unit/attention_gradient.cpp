@@ -106,8 +106,8 @@ BOOST_AUTO_TEST_CASE(single_precision_follows_double_on_given_contexts) {
   PackedWeights<double> wide_weights(layout), wide_slope(layout);
   narrow_weights.set(blocks);
   wide_weights.set(blocks);
-  PassScratch<float> narrow_scratch(narrow_weights, narrow.stride);
-  PassScratch<double> wide_scratch(wide_weights, wide.stride);
+  TokenPass<float> narrow_scratch(narrow_weights, narrow.length, padded(narrow.dimension));
+  TokenPass<double> wide_scratch(wide_weights, wide.length, padded(wide.dimension));
   double narrow_loss = 0.0;
   double wide_loss = 0.0;
   for (std::uint32_t c = 0; c < contexts; ++c) {
@@ -116,13 +116,11 @@ BOOST_AUTO_TEST_CASE(single_precision_follows_double_on_given_contexts) {
       wide.tokens[k] = static_cast<double>(narrow.tokens[k]);
     for (std::size_t k = 0; k < narrow.dimension; ++k) wide.query[k] = static_cast<double>(narrow.query[k]);
     for (std::size_t k = 0; k < narrow.tasks; ++k) wide.target[k] = static_cast<double>(narrow.target[k]);
-    narrow_loss += token_pass(narrow_weights, narrow, narrow_scratch, narrow_slope);
-    wide_loss += token_pass(wide_weights, wide, wide_scratch, wide_slope);
+    narrow_loss += narrow_scratch(narrow_weights, narrow, narrow_slope);
+    wide_loss += wide_scratch(wide_weights, wide, wide_slope);
   }
-  ActingWeights narrow_gradient = ActingWeights::zero(layout);
-  ActingWeights wide_gradient = ActingWeights::zero(layout);
-  narrow_slope.add_to(narrow_gradient);
-  wide_slope.add_to(wide_gradient);
+  const ActingWeights narrow_gradient = narrow_slope.unpacked();
+  const ActingWeights wide_gradient = wide_slope.unpacked();
   // Rounding of float, 6e-8, through sums of some hundred terms of like size and a condition number of order ten.
   BOOST_TEST(std::abs(narrow_loss - wide_loss) < 1e-5 * wide_loss);
   for (std::size_t h = 0; h < narrow_gradient.key_query.size(); ++h) {

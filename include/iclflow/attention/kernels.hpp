@@ -6,11 +6,9 @@
 
 namespace iclflow {
 
-/// The loops over tokens where a simulation spends its time, vectorised with Highway and dispatched at run time.
-///
-/// Token arrays are rows x stride with the token index contiguous: entry (row, l) at row * stride + l. stride is a
-/// multiple of token_padding; padded entries must be finite, their attention weights are zero.
-inline constexpr std::size_t token_padding = 16;  ///< lanes of the widest vector (AVX-512, single precision)
+/// Multiple of the lanes of the widest vector (AVX-512, single precision): rows of arrays that the kernels write whole
+/// vectors of are padded to it.
+inline constexpr std::size_t token_padding = 16;
 
 constexpr std::size_t padded(std::size_t count) { return (count + token_padding - 1) / token_padding * token_padding; }
 
@@ -20,34 +18,72 @@ using AlignedArray = hwy::AlignedFreeUniquePtr<T[]>;
 template <typename T>
 [[nodiscard]] AlignedArray<T> aligned_zeros(std::size_t count);
 
-/// out[h, l] = sum_row tokens[row, l] * direction[h * direction_stride + row]
+/// The loops over tokens where a simulation spends its time, vectorised with Highway: one table per instruction set,
+/// the best one chosen when the program runs.
+///
+/// Token arrays: entry (row, l) at row * stride + l, any stride >= length; loads of whole vectors run up to
+/// token_padding - 1 entries past a row's end, which must be readable and finite. All other rows (scores, weights,
+/// pooled tokens, matrices) start aligned: their strides are multiples of token_padding. Their entries past `length`
+/// may be overwritten. Sums over tokens take attention weights past `length` as they are: softmax leaves zeros there.
+template <typename T>
+struct Kernels {
+  /// out[h, l] = sum_row tokens[row, l] direction[h, row]
+  void (*scores)(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* direction,
+                 std::size_t direction_stride, std::size_t heads, T* out, std::size_t out_stride);
+  /// out[h, row] = sum_l tokens[row, l] weight[h, l]
+  void (*pool)(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* weight,
+               std::size_t weight_stride, std::size_t heads, T* out, std::size_t out_stride);
+  /// In place, every head: scores -> softmax over the first `length` tokens, zero from there to the stride.
+  void (*softmax)(T* scores, std::size_t stride, std::size_t length, std::size_t heads);
+  /// In place, every head: dp -> p * (dp - <p, dp>), the derivative with respect to the scores.
+  void (*softmax_backward)(const T* p, T* dp, std::size_t stride, std::size_t heads);
+  /// out[l] = sum_row weight[row] tokens[row, l] + noise_deviation * noise[l]; noise may be null, out need not be
+  /// aligned: whole vectors are written.
+  void (*responses)(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* weight,
+                    const T* noise, T noise_deviation, T* out);
+  /// out[c, :] = sum_j vectors[c, j] matrix[j, :] for c < count; matrix rows x width
+  void (*products)(const T* matrix, std::size_t width, std::size_t rows, const T* vectors, std::size_t vector_stride,
+                   std::size_t count, T* out, std::size_t out_stride);
+  /// matrix[j, :] += sum_c left[c, j] right[c, :]
+  void (*add_products)(T* matrix, std::size_t width, std::size_t rows, const T* left, std::size_t left_stride,
+                       const T* right, std::size_t right_stride, std::size_t count);
+  /// out[l] += factor * row[l] over one stride.
+  void (*add_scaled)(const T* row, T factor, std::size_t stride, T* out);
+};
+template <typename T>
+[[nodiscard]] const Kernels<T>& kernels();
+template <>
+const Kernels<float>& kernels<float>();
+template <>
+const Kernels<double>& kernels<double>();
+
+// The same for arrays whose rows are all padded to one stride.
+
 template <typename T>
 void scores(const T* tokens, std::size_t stride, std::size_t rows, const T* direction, std::size_t direction_stride,
-            std::size_t heads, T* out);
+            std::size_t heads, T* out) {
+  kernels<T>().scores(tokens, stride, stride, rows, direction, direction_stride, heads, out, stride);
+}
 
-/// out[h * out_stride + row] = sum_l tokens[row, l] * weight[h, l]
 template <typename T>
 void pool(const T* tokens, std::size_t stride, std::size_t rows, const T* weight, std::size_t heads, T* out,
-          std::size_t out_stride);
+          std::size_t out_stride) {
+  kernels<T>().pool(tokens, stride, stride, rows, weight, stride, heads, out, out_stride);
+}
 
-/// In place, every head: scores -> softmax over the first `length` tokens, zero on the padding.
 template <typename T>
-void softmax(T* scores, std::size_t stride, std::size_t length, std::size_t heads);
+void softmax(T* scores, std::size_t stride, std::size_t length, std::size_t heads) {
+  kernels<T>().softmax(scores, stride, length, heads);
+}
 
-/// In place, every head: dp -> p * (dp - <p, dp>), the derivative with respect to the scores.
 template <typename T>
-void softmax_backward(const T* p, T* dp, std::size_t stride, std::size_t heads);
+void softmax_backward(const T* p, T* dp, std::size_t stride, std::size_t heads) {
+  kernels<T>().softmax_backward(p, dp, stride, heads);
+}
 
-/// out[c] = sum_j vector[j] * matrix[j * width + c]; width a multiple of token_padding.
 template <typename T>
-void matrix_vector(const T* matrix, std::size_t width, const T* vector, std::size_t rows, T* out);
-
-/// matrix[j * width + c] += left[j] * right[c]; width a multiple of token_padding.
-template <typename T>
-void add_outer(T* matrix, std::size_t width, const T* left, std::size_t rows, const T* right);
-
-/// out[l] += factor * row[l] over one stride.
-template <typename T>
-void add_scaled(const T* row, T factor, std::size_t stride, T* out);
+void add_scaled(const T* row, T factor, std::size_t stride, T* out) {
+  kernels<T>().add_scaled(row, factor, stride, out);
+}
 
 }  // namespace iclflow

@@ -47,8 +47,13 @@ struct ActingWeights {
   ActingWeights& operator*=(double factor);
 };
 [[nodiscard]] ActingWeights acting(const WeightLayout& layout, const Eigen::VectorXd& weights);
+/// The blocks of one head alone, for threads that share the heads; `result` has room for all of them.
+void acting_of_head(const WeightLayout& layout, const Eigen::VectorXd& weights, int h, ActingWeights& result);
 /// Chain rule: gradient with respect to the acting blocks -> gradient with respect to the flat parameters.
 void pull_back(const WeightLayout& layout, const Eigen::VectorXd& weights, const ActingWeights& acting_gradient,
                Eigen::VectorXd& gradient);
+/// One head's part of it; `gradient` has the size of the layout.
+void pull_back_head(const WeightLayout& layout, const Eigen::VectorXd& weights, int h,
+                    const ActingWeights& acting_gradient, Eigen::VectorXd& gradient);
 
 }  // namespace iclflow

@@ -5,7 +5,14 @@
 namespace iclflow {
 
 /// What a sequence of random numbers is for. Two purposes never share numbers.
-enum class Stream : std::uint32_t { training = 1, evaluation = 2, initial = 3, rotation = 4, closure = 5 };
+enum class Stream : std::uint32_t {
+  training = 1,
+  evaluation = 2,
+  initial = 3,
+  rotation = 4,
+  closure = 5,
+  score_space = 6
+};
 
 /// Names one sequence of the counter-based generator Philox4x32-10 (Salmon et al. 2011): the seed is the key,
 /// (stream, step, context) and the block number are the counter, so sequences never overlap and
@@ -18,7 +25,7 @@ struct StreamKey {
 };
 
 /// Standard normals one at a time (Box-Muller on 52 bit uniforms). The plain twin of fill_normals<double>:
-/// the same numbers in the order of generation (cosine, sine of block 0, then of block 1, ...).
+/// the same numbers in the order of generation (the pair of block 0, then of block 1, ...).
 class NormalStream {
  public:
   explicit NormalStream(const StreamKey& key) : key_(key) {}

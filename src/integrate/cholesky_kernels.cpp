@@ -1,11 +1,11 @@
-#include "cholesky.hpp"
+#include "cholesky_kernels.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 // Compiled once for every instruction set; Highway picks the best one when the program runs.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "integrate/cholesky.cpp"
+#define HWY_TARGET_INCLUDE "integrate/cholesky_kernels.cpp"
 #include <hwy/foreach_target.h>
 // clang-format keeps this after foreach_target
 #include <hwy/highway.h>
