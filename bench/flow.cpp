@@ -1,7 +1,8 @@
-// Whole integrations of the reduced flow by several steppers in turn, and, where SUNDIALS was found, by CVODE (BDF, SPGMR)
-// with the same velocity and Hessian products. bench/flow runs it and writes the table.
+// Whole integrations of the reduced flow by several steppers in turn, and, where SUNDIALS was found, by CVODE (BDF,
+// SPGMR) with the same velocity and Hessian products. bench/flow runs it and writes the table.
 //
-// usage: iclflow_bench_flow CASES NAME STEPPER,STEPPER,... ROUNDS [full]     one JSON object: seconds by stepper and round
+// usage: iclflow_bench_flow CASES NAME STEPPER,STEPPER,... ROUNDS [full]     one JSON object: seconds by stepper and
+// round
 //        iclflow_bench_flow velocity SECONDS                                 microseconds of a right-hand side
 #include <chrono>
 #include <fstream>

@@ -17,7 +17,8 @@ FlowCase::FlowCase(const nlohmann::json& entry)
   problem.parametrisation = entry.value("split", false) ? Parametrisation::split : Parametrisation::merged;
   if (entry.value("response", "") == "unit") problem.response_scale = ResponseScale::unit;
   const double scale = entry.at("scale");
-  start = entry.value("start", "random") == "aligned" ? aligned_start(problem, scale, 2.0) : random_start(problem, scale, 3);
+  start = entry.value("start", "random") == "aligned" ? aligned_start(problem, scale, 2.0)
+                                                      : random_start(problem, scale, 3);
   if (entry.value("uneven", false)) {
     for (Eigen::Index k = 0; k < start.omega.cols(); ++k) start.omega.col(k) *= 1.0 + 0.02 * static_cast<double>(k);
   }

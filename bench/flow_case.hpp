@@ -19,8 +19,8 @@ struct FlowCase {
   double final_time = 0.0;
 };
 
-/// CVODE's BDF with its Krylov solver on the same velocity, Jacobian times vector by the closure's Hessian product, at the
-/// library's default tolerances. Empty object where the program was built without SUNDIALS.
+/// CVODE's BDF with its Krylov solver on the same velocity, Jacobian times vector by the closure's Hessian product, at
+/// the library's default tolerances. Empty object where the program was built without SUNDIALS.
 [[nodiscard]] nlohmann::json integrate_by_cvode(const FlowCase& flow_case, bool full);
 
 }  // namespace iclflow

@@ -37,7 +37,8 @@ int velocity(double /*t*/, N_Vector y, N_Vector rate, void* data) {
   return 0;
 }
 
-int jacobian_times(N_Vector v, N_Vector out, double /*t*/, N_Vector y, N_Vector /*rate*/, void* data, N_Vector /*work*/) {
+int jacobian_times(N_Vector v, N_Vector out, double /*t*/, N_Vector y, N_Vector /*rate*/, void* data,
+                   N_Vector /*work*/) {
   Peer& peer = *static_cast<Peer*>(data);
   ++peer.products;
   peer.y = view(y);

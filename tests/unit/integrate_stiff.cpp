@@ -83,7 +83,8 @@ class QuarticFlow : public Field {
 BOOST_AUTO_TEST_SUITE(integrate_stiff)
 
 // Every member of the family is damped over its whole interval: eigenvalues spread over [-z / dt, 0], one step of dt.
-// With a safety factor of 1.2 in the spectral radius, z = interval / 1.2; 1e-9 is left to rounding over 200 stages.
+// The coefficients were made for 0.9 on a grid of 20001 points of the interval, between which a polynomial of degree
+// 200 may rise by less than (200 pi / 20001)^2 / 8 of that.
 BOOST_AUTO_TEST_CASE(rock4_damps_every_eigenvalue_of_a_step_of_any_length) {
   for (const double z :
        {1.0, 4.9, 8.0, 11.0, 20.0, 26.0, 39.0, 54.0, 100.0, 190.0, 350.0, 900.0, 3200.0, 8300.0, 11000.0}) {
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(rock4_damps_every_eigenvalue_of_a_step_of_any_length) {
     BOOST_TEST(outcome.rejections == 0U);
     const Eigen::VectorXd end = iclflow_tests::state_at(outcome.trajectory, 1);
     for (int i = 0; i < count; ++i) {
-      const double bound = rates[i] > 3.0 ? 0.9 : std::exp(-rates[i]) + 0.05;  // of order 4: 3^5 / 120 times about 1/40
+      const double bound = rates[i] > 3.0 ? 0.9 * (1.0 + 1.3e-4) : 1.0;
       BOOST_TEST(std::abs(end[i]) <= bound + 1e-9);
     }
   }
