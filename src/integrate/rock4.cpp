@@ -5,6 +5,8 @@
 #include <limits>
 #include <numbers>
 
+#include "step_kernels.hpp"
+
 namespace iclflow {
 namespace {
 
@@ -84,10 +86,10 @@ void Rock4::choose(double scaled_step) {
 void Rock4::advance(const Point& from, double dt) {
   const std::vector<Recurrence>& steps = recurrences_[chosen_];
   last_ = from.state;
-  now_ = from.state + (dt * steps.front().mu) * from.rate;
+  combine({{1.0, from.state}, {dt * steps.front().mu, from.rate}}, now_);
   for (std::size_t j = 1; j < steps.size(); ++j) {
     velocity(now_, rate_);
-    next_ = (dt * steps[j].mu) * rate_ + steps[j].nu * now_ + steps[j].kappa * last_;
+    combine({{dt * steps[j].mu, rate_}, {steps[j].nu, now_}, {steps[j].kappa, last_}}, next_);
     last_.swap(now_);
     now_.swap(next_);
   }
@@ -97,15 +99,15 @@ void Rock4::finish(double dt, Point& to) {
   const auto& [a21, a31, a32, a41, a42, a43, b1, b2, b3, b4, d1, d2, d3, d4, d5] =
       rock4_coefficients[chosen_].finishing;
   velocity(now_, g1_);
-  next_ = now_ + (dt * a21) * g1_;
+  combine({{1.0, now_}, {dt * a21, g1_}}, next_);
   velocity(next_, g2_);
-  next_ = now_ + dt * (a31 * g1_ + a32 * g2_);
+  combine({{1.0, now_}, {dt * a31, g1_}, {dt * a32, g2_}}, next_);
   velocity(next_, g3_);
-  next_ = now_ + dt * (a41 * g1_ + a42 * g2_ + a43 * g3_);
+  combine({{1.0, now_}, {dt * a41, g1_}, {dt * a42, g2_}, {dt * a43, g3_}}, next_);
   velocity(next_, g4_);
-  to.state = now_ + dt * (b1 * g1_ + b2 * g2_ + b3 * g3_ + b4 * g4_);
+  combine({{1.0, now_}, {dt * b1, g1_}, {dt * b2, g2_}, {dt * b3, g3_}, {dt * b4, g4_}}, to.state);
   velocity(to.state, to.rate);
-  error_ = dt * (d1 * g1_ + d2 * g2_ + d3 * g3_ + d4 * g4_ + d5 * to.rate);
+  combine({{dt * d1, g1_}, {dt * d2, g2_}, {dt * d3, g3_}, {dt * d4, g4_}, {dt * d5, to.rate}}, error_);
 }
 
 Attempt Rock4::trial(const Point& from, double dt, Point& to, bool& rate_known) {

@@ -21,6 +21,11 @@ double SpectralRadius::update(const Point& at, const Velocity& velocity) {
     direction_ = rate_ - at.rate;
     const double before = radius_;
     radius_ = direction_.norm() / size;
+    if (!std::isfinite(radius_)) {  // the difference reached where the velocity is not defined
+      radius_ = before;
+      direction_.setOnes(at.state.size());
+      break;
+    }
     if (std::abs(radius_ - before) <= agreement * radius_) break;
   }
   return value();
