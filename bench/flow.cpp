@@ -50,7 +50,8 @@ int run_case(const std::string& file, const std::string& name, const std::string
   for (const json& entry : cases) {
     if (entry.at("name") != name) continue;
     const iclflow::FlowCase flow_case(entry);
-    json result{{"variables", flow_case.flow(full).initial().size()}};
+    const Eigen::VectorXd start = flow_case.flow(full).initial();
+    json result{{"variables", start.size()}, {"start", std::vector<double>(start.begin(), start.end())}};
     double limit = std::numeric_limits<double>::infinity();
     for (int round = 0; round < rounds; ++round) {
       for (const std::string& stepper : steppers) {
@@ -58,7 +59,7 @@ int run_case(const std::string& file, const std::string& name, const std::string
         if (runs.is_array() && !runs.back().contains("loss")) continue;
         runs.push_back(stepper == "cvode" ? iclflow::integrate_by_cvode(flow_case, full)
                                           : integrate(flow_case, stepper, full, limit));
-        if (stepper == steppers.front()) limit = std::max(0.05, patience * runs.back()["seconds"].get<double>());
+        if (stepper == steppers.front()) limit = std::max(0.02, patience * runs.back()["seconds"].get<double>());
       }
     }
     std::cout << result << '\n';

@@ -1,7 +1,7 @@
 """The merged large-context flow in SciPy: velocity and Jacobian in NumPy, any method of solve_ivp.
 
-usage: flow_scipy.py CASES NAME METHOD BLOCKS START ROUNDS   START: JSON list of flat (mu, omega); BLOCKS 1 or 0
-Prints JSON: [{"seconds", "loss", "velocities", "steps"}].
+usage: flow_scipy.py CASES NAME METHOD BLOCKS START LIMIT   START: JSON list of flat (mu, omega); BLOCKS 1 or 0; LIMIT: seconds
+Prints JSON: [{"seconds", "loss", "velocities"}], loss null where the limit was reached.
 """
 
 import json
@@ -23,6 +23,7 @@ class Flow:
         self.bias = self.multiplicity * (self.power / dimensions)[self.task]
         self.noise = (self.power + case.get("noise", 0.0)) / case["length"]
         self.begin = np.concatenate([[0], np.cumsum(np.ones(self.tasks) if blocks else dimensions)[:-1]]).astype(int)
+        self.velocities, self.deadline = 0, np.inf
         self.speed = np.concatenate([np.ones(self.heads * self.tasks), np.tile(1 / self.multiplicity, self.heads)])
 
     def parts(self, y):
@@ -37,6 +38,9 @@ class Flow:
         return 0.5 * (self.bias @ residual**2 + (self.noise * np.einsum("hi,hg,gi->i", mu, correlation, mu)).sum())
 
     def velocity(self, _, y):
+        self.velocities += 1
+        if time.perf_counter() > self.deadline:
+            raise TimeoutError
         mu, omega, repeated, weighted, correlation, residual = self.parts(y)
         pull = self.bias * residual
         noisy = mu * self.noise
@@ -67,17 +71,19 @@ class Flow:
 
 
 def main():
-    cases, name, method, blocks, start, rounds = sys.argv[1:]
+    cases, name, method, blocks, start, limit = sys.argv[1:]
     with open(cases, encoding="utf-8") as file:
         case = next(c for c in json.load(file) if c["name"] == name)
-    flow, start, runs = Flow(case, blocks == "1"), np.array(json.loads(start)), []
+    flow, start = Flow(case, blocks == "1"), np.array(json.loads(start))
     implicit = {"jac": flow.jacobian} if method in ("BDF", "Radau", "LSODA") else {}
-    for _ in range(int(rounds)):
-        begin = time.perf_counter()
+    begin, loss = time.perf_counter(), None
+    flow.deadline = begin + float(limit)
+    try:
         result = solve_ivp(flow.velocity, (0, case["final"]), start, method=method, rtol=1e-8, atol=1e-12, **implicit)
-        runs.append({"seconds": time.perf_counter() - begin, "loss": flow.loss(result.y[:, -1]),
-                     "velocities": int(result.nfev), "steps": len(result.t) - 1, "variables": len(start)})
-    json.dump(runs, sys.stdout)
+        loss = flow.loss(result.y[:, -1])
+    except TimeoutError:
+        pass
+    json.dump([{"seconds": time.perf_counter() - begin, "loss": loss, "velocities": flow.velocities}], sys.stdout)
 
 
 if __name__ == "__main__":
