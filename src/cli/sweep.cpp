@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "commands.hpp"
+#include "iclflow/experiment/sweep_members.hpp"
 #include "iclflow/experiment/sweep_run.hpp"
 #include "interruption.hpp"
 #include "watched_run.hpp"

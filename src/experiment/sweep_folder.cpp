@@ -1,8 +1,10 @@
+#include "iclflow/experiment/sweep_folder.hpp"
+
 #include <fmt/format.h>
 
 #include <system_error>
 
-#include "iclflow/experiment/sweep_run.hpp"
+#include "iclflow/experiment/run_folder.hpp"
 
 namespace iclflow {
 

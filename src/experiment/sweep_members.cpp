@@ -1,3 +1,5 @@
+#include "iclflow/experiment/sweep_members.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <thread>
 
 #include "iclflow/attention/thread_team.hpp"
-#include "iclflow/experiment/sweep_run.hpp"
 
 namespace iclflow {
 

@@ -9,10 +9,11 @@ namespace iclflow {
 
 namespace {
 
-std::uint64_t joined(std::uint32_t high, std::uint32_t low) { return static_cast<std::uint64_t>(high) << 32U | low; }
-
-/// The last 52 bits as a fraction in [0, 1).
-double fraction(std::uint64_t bits) { return static_cast<double>(bits & 0x000FFFFFFFFFFFFFU) * 0x1p-52; }
+/// 52 random bits to the centre of their cell in (0, 1).
+double uniform(std::uint32_t high, std::uint32_t low) {
+  const std::uint64_t bits = (static_cast<std::uint64_t>(high) << 32U | low) >> 12U;
+  return (static_cast<double>(bits) + 0.5) * 0x1p-52;
+}
 
 }  // namespace
 
@@ -26,15 +27,11 @@ double NormalStream::operator()() {
   const r123::Philox4x32::key_type key{
       {static_cast<std::uint32_t>(key_.seed), static_cast<std::uint32_t>(key_.seed >> 32U)}};
   const auto word = r123::Philox4x32()(counter, key);
-  // an angle within a quarter turn; the first two bits reflect it at the origin and at the diagonal
-  const std::uint64_t angular = joined(word[3], word[2]);
-  const bool opposite = (angular >> 63U) != 0;
-  const bool exchanged = (angular >> 62U & 1U) != 0;
-  const double radius = (opposite ? -1.0 : 1.0) * std::sqrt(-2.0 * std::log(1.0 - fraction(joined(word[1], word[0]))));
-  const double angle = 0.5 * std::numbers::pi * (fraction(angular) - 0.5);
-  spare_ = radius * (exchanged ? std::cos(angle) : std::sin(angle));
+  const double radius = std::sqrt(-2.0 * std::log(uniform(word[1], word[0])));
+  const double angle = 2.0 * std::numbers::pi * uniform(word[3], word[2]);
+  spare_ = radius * std::sin(angle);
   has_spare_ = true;
-  return radius * (exchanged ? std::sin(angle) : std::cos(angle));
+  return radius * std::cos(angle);
 }
 
 }  // namespace iclflow

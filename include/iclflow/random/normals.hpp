@@ -12,8 +12,9 @@ inline constexpr std::size_t normals_per_group = sizeof(T) == 4 ? 32 : 16;
 
 /// Fills out[0..count) with independent standard normals of the sequence `key`, starting at block 8 * first_group.
 /// count must be a multiple of normals_per_group<T>. Vectorised (Highway, dispatched at run time); the order does not
-/// depend on the vector width. In double they are NormalStream's numbers: the first ones of the group's eight pairs, then
-/// the second ones. Returns the first group not used.
+/// depend on the vector width: the first ones of a group's pairs, then the second ones. A pair is Box-Muller's, with an
+/// angle in [-pi/4, pi/4) that two more bits reflect at the origin and at the diagonal. Radius and angle have 31 and 30
+/// bits in single, 52 and 52 in double precision. Returns the first group not used.
 std::uint32_t fill_normals(const StreamKey& key, std::uint32_t first_group, float* out, std::size_t count);
 std::uint32_t fill_normals(const StreamKey& key, std::uint32_t first_group, double* out, std::size_t count);
 

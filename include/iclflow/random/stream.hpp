@@ -24,8 +24,9 @@ struct StreamKey {
   std::uint32_t context = 0;
 };
 
-/// Standard normals one at a time (Box-Muller on 52 bit uniforms). The plain twin of fill_normals<double>:
-/// the same numbers in the order of generation (the pair of block 0, then of block 1, ...).
+/// Standard normals one at a time, for the few that starts and rotations need: textbook Box-Muller on 52 bit uniforms,
+/// cosine and sine of block 0, then of block 1, ... Not the numbers of fill_normals, which takes the angle apart in
+/// another way.
 class NormalStream {
  public:
   explicit NormalStream(const StreamKey& key) : key_(key) {}
