@@ -15,7 +15,7 @@ namespace iclflow {
 
 namespace {
 
-constexpr std::string_view magic = "iclflow checkpoint 1\n";
+constexpr std::string_view magic = "iclflow checkpoint 2\n";
 
 class Writer {
  public:
@@ -129,6 +129,7 @@ SavedMember read_member(Reader& in) {
   for (std::size_t k = in.count(8); k > 0; --k) {
     member.checkpoint.event_sides.push_back(static_cast<int>(in.real()));
   }
+  member.checkpoint.memory = in.reals();
   const std::vector<double> state = in.reals();
   member.checkpoint.state = Eigen::Map<const Eigen::VectorXd>(state.data(), static_cast<Eigen::Index>(state.size()));
   member.checkpoint.trajectory = read_trajectory(in);
@@ -154,6 +155,7 @@ void save_member(const std::filesystem::path& file, std::uint64_t print, const S
   body.number(member.checkpoint.rejections);
   body.number(std::uint64_t{member.checkpoint.event_sides.size()});
   for (const int side : member.checkpoint.event_sides) body.number(static_cast<double>(side));
+  body.numbers(member.checkpoint.memory);
   body.numbers(member.checkpoint.state.data(), static_cast<std::size_t>(member.checkpoint.state.size()));
   write(member.checkpoint.trajectory, body);
   Writer head;

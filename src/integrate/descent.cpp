@@ -51,7 +51,9 @@ class Descent {
 
  private:
   [[nodiscard]] double time() const { return static_cast<double>(step_) * learning_rate_; }
-  [[nodiscard]] Checkpoint here() const { return {{}, theta_, time(), learning_rate_, step_, evaluations_, 0, sides_}; }
+  [[nodiscard]] Checkpoint here() const {
+    return {{}, theta_, time(), learning_rate_, step_, evaluations_, 0, sides_, {}};
+  }
 
   void restore(const Checkpoint& checkpoint) {
     outcome_.trajectory = checkpoint.trajectory;

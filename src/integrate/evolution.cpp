@@ -70,6 +70,8 @@ void Evolution::restore(const Checkpoint& checkpoint) {
   from_.state = checkpoint.state;
   enter_state();
   stepper_->count_from(checkpoint.evaluations);  // that call was counted before
+  stepper_->recall(checkpoint.memory);
+  stepper_->remember(memory_);
   natural_ = checkpoint.step;
   next_ = done.size();
   outcome_.steps = checkpoint.step_count;
@@ -88,13 +90,17 @@ void Evolution::enter_state() {
 }
 
 Checkpoint Evolution::here() const {
-  return {{}, from_.state, from_.time, natural_, outcome_.steps, evaluations(), outcome_.rejections, watch_->sides()};
+  return {
+      {},     from_.state, from_.time, natural_, outcome_.steps, evaluations(), outcome_.rejections, watch_->sides(),
+      memory_};
 }
 
 void Evolution::take_sample() {
   outcome_.trajectory.times.push_back(from_.time);
   system_.observe(from_.state, outcome_.trajectory);
   stepper_->restart();
+  memory_.clear();
+  stepper_->remember(memory_);
   at_sample_ = here();
   if (!control_.checkpoint) return;
   Checkpoint checkpoint = at_sample_;
@@ -107,6 +113,9 @@ bool Evolution::advance() {
     return fail(worst_, fmt::format("maximum_steps = {} reached", options_.maximum_steps), natural_);
   }
   Plan plan = adaptive_ ? plan_adaptive() : plan_fixed();
+  memory_.clear();
+  stepper_->remember(memory_);
+  stepper_->expect_steps_below(times_[next_] - times_[next_ - 1]);
   if (!settle(plan)) return false;
   ++outcome_.steps;
   to_.time = plan.end;
@@ -199,6 +208,7 @@ Eigen::VectorXd Evolution::propagated(double offset) {
   Point at = from_;
   Point next;
   locator_->restart();
+  locator_->recall(memory_);
   double done = 0.0;
   double size = offset;
   for (std::uint64_t rejected = 0; done < offset && rejected < options_.maximum_rejections;) {

@@ -63,8 +63,9 @@ class Evolution {
   Outcome outcome_;
   Checkpoint at_sample_;
   Point from_, to_;
-  std::size_t next_ = 0;  ///< sample to land on
-  double natural_ = 0.0;  ///< step size the method would try next, whatever the sample times
+  std::vector<double> memory_;  ///< of the method at the start of the current step
+  std::size_t next_ = 0;        ///< sample to land on
+  double natural_ = 0.0;        ///< step size the method would try next, whatever the sample times
   Eigen::Index worst_ = 0;
 };
 

@@ -5,9 +5,13 @@
 #include <limits>
 #include <stdexcept>
 
+#include "step_kernels.hpp"
+
 namespace iclflow {
 
 Eigen::Index first_non_finite(const Eigen::VectorXd& y) {
+  // the sum is quick to look at; it may also overflow, then no entry is found
+  if (std::isfinite(entry_sum(y))) return -1;
   for (Eigen::Index i = 0; i < y.size(); ++i) {
     if (!std::isfinite(y[i])) return i;
   }
@@ -18,8 +22,7 @@ void SingleStep::velocity(const Eigen::VectorXd& y, Eigen::VectorXd& rate) {
   ++evaluations_;
   rate.resize(y.size());
   system_.velocity(y, rate);
-  // the sum is quick to look at; it may also overflow, then no entry is found
-  if (culprit_ < 0 && !std::isfinite(rate.sum())) culprit_ = first_non_finite(rate);
+  if (culprit_ < 0) culprit_ = first_non_finite(rate);
 }
 
 void SingleStep::scale(const Eigen::VectorXd& y, Eigen::VectorXd& result) const {
@@ -59,25 +62,33 @@ Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
   return verdict;
 }
 
+namespace {
+
+/// Where |error / scale| is largest.
+Eigen::Index worst_of(const Eigen::VectorXd& error, const Eigen::VectorXd& scale, double largest) {
+  for (Eigen::Index i = 0; i < error.size(); ++i) {
+    if (std::abs(error[i] / scale[i]) >= largest) return i;
+  }
+  return 0;
+}
+
+}  // namespace
+
 Attempt SingleStep::judge(const Point& from, double dt, const Eigen::VectorXd& error) {
   scale(from.state, scale_);
+  const Norms norms = scaled_norms(error, scale_);
   Attempt verdict;
-  double norm = 0.0;
-  for (Eigen::Index i = 0; i < error.size(); ++i) {
-    const double ratio = std::abs(error[i]) / scale_[i];
-    if (ratio > norm) {
-      norm = ratio;
-      verdict.worst = i;
-    }
-    if (!std::isfinite(ratio)) {
-      verdict.finite = false;
-      verdict.worst = i;
-      return verdict;
-    }
+  if (!std::isfinite(norms.largest)) {
+    verdict.finite = false;
+    verdict.worst = std::max(Eigen::Index{0}, first_non_finite(error.cwiseQuotient(scale_)));
+    return verdict;
   }
+  const double norm = mean_square_ && std::isfinite(norms.mean_square) ? std::sqrt(norms.mean_square) : norms.largest;
   verdict.accepted = norm <= 1.0;
   const double factor = norm > 0.0 ? 0.9 * std::pow(norm, -1.0 / error_power()) : 5.0;
   verdict.proposal = dt * std::clamp(factor, 0.2, 5.0);
+  verdict.accurate = dt * factor;
+  if (!verdict.accepted) verdict.worst = worst_of(error, scale_, norms.largest);
   return verdict;
 }
 

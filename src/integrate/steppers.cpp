@@ -17,6 +17,9 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "auto_step.hpp"
+#include "cholesky_kernels.hpp"
+#include "rock4.hpp"
 #include "single_step.hpp"
 
 namespace iclflow {
@@ -122,38 +125,62 @@ class Rosenbrock final : public SingleStep {
     const auto& c = coefficients_;
     const State& y = from.state;
     factorise(y, dt);
-    g1_ = lu_.solve(from.rate);
+    solve(from.rate, g1_);
     velocity(y + c.a21 * g1_, rate_);
-    g2_ = lu_.solve(rate_ + (c.c21 / dt) * g1_);
+    solve(rate_ + (c.c21 / dt) * g1_, g2_);
     velocity(y + c.a31 * g1_ + c.a32 * g2_, rate_);
-    g3_ = lu_.solve(rate_ + (c.c31 * g1_ + c.c32 * g2_) / dt);
+    solve(rate_ + (c.c31 * g1_ + c.c32 * g2_) / dt, g3_);
     velocity(y + c.a41 * g1_ + c.a42 * g2_ + c.a43 * g3_, rate_);
-    g4_ = lu_.solve(rate_ + (c.c41 * g1_ + c.c42 * g2_ + c.c43 * g3_) / dt);
+    solve(rate_ + (c.c41 * g1_ + c.c42 * g2_ + c.c43 * g3_) / dt, g4_);
     to.state = y + c.a51 * g1_ + c.a52 * g2_ + c.a53 * g3_ + c.a54 * g4_;
     velocity(to.state, rate_);
-    g5_ = lu_.solve(rate_ + (c.c51 * g1_ + c.c52 * g2_ + c.c53 * g3_ + c.c54 * g4_) / dt);
+    solve(rate_ + (c.c51 * g1_ + c.c52 * g2_ + c.c53 * g3_ + c.c54 * g4_) / dt, g5_);
     to.state += g5_;
     velocity(to.state, rate_);
-    error_ = lu_.solve(rate_ + (c.c61 * g1_ + c.c62 * g2_ + c.c63 * g3_ + c.c64 * g4_ + c.c65 * g5_) / dt);
+    solve(rate_ + (c.c61 * g1_ + c.c62 * g2_ + c.c63 * g3_ + c.c64 * g4_ + c.c65 * g5_) / dt, error_);
     to.state += error_;
     return judge(from, dt, error_);
   }
   [[nodiscard]] int error_power() const override { return Odeint::error_order + 1; }
 
-  /// LU of I / (gamma dt) - J. The Jacobian of the last state is kept for the retries after a rejection.
+  /// Factors I / (gamma dt) - J: Cholesky's where J has a symmetric form and dt is not too long for it, else LU. The
+  /// Jacobian of the last state is kept for the retries after a rejection.
   void factorise(const State& y, double dt) {
+    const double shift = 1.0 / (coefficients_.gamma * dt);
     if (at_.size() != y.size() || at_ != y) {
-      system().jacobian(y, jacobian_);
+      symmetric_ = system().symmetrised_jacobian(y, jacobian_, symmetriser_);
       at_ = y;
+      if (!symmetric_) system().jacobian(y, jacobian_);
+    }
+    definite_ = symmetric_ && cholesky_.factor(jacobian_, shift);
+    if (definite_) return;
+    if (symmetric_) {
+      system().jacobian(y, jacobian_);
+      symmetric_ = false;
     }
     shifted_ = -jacobian_;
-    shifted_.diagonal().array() += 1.0 / (coefficients_.gamma * dt);
+    shifted_.diagonal().array() += shift;
     lu_.compute(shifted_);
+  }
+
+  void solve(const State& right, State& solution) {
+    if (!definite_) {
+      solution = lu_.solve(right);
+      return;
+    }
+    // (I / (gamma dt) + T S T^-1)^-1 = T (I / (gamma dt) + S)^-1 T^-1       theory: eq:symmetrised-jacobian
+    scaled_ = right.cwiseQuotient(symmetriser_);
+    cholesky_.solve(scaled_, solution);
+    solution.array() *= symmetriser_.array();
   }
 
   using Odeint = odeint::rosenbrock4<double>;
   const odeint::default_rosenbrock_coefficients<double> coefficients_;
   Eigen::MatrixXd jacobian_, shifted_;
+  Cholesky cholesky_;
+  State symmetriser_, scaled_;
+  bool symmetric_ = false;  ///< jacobian_ is the symmetric matrix of eq:symmetrised-jacobian
+  bool definite_ = false;   ///< the factors in use are Cholesky's
   Eigen::PartialPivLU<Eigen::MatrixXd> lu_;
   State rate_, error_, at_, g1_, g2_, g3_, g4_, g5_;
 };
@@ -168,7 +195,10 @@ const std::vector<StepperInfo>& steppers() {
       {"dopri5", 5, true, false, "Dormand & Prince, J. Comput. Appl. Math. 6, 19 (1980)"},
       {"fehlberg78", 8, true, false, "Fehlberg, NASA TR R-287 (1968)"},
       {"bulirsch_stoer", 4, true, false, "Bulirsch & Stoer, Numer. Math. 8, 1 (1966)"},
-      {"rosenbrock4", 4, true, true, "Hairer & Wanner, Solving Ordinary Differential Equations II, RODAS (1996)"}};
+      {"rosenbrock4", 4, true, true, "Hairer & Wanner, Solving Ordinary Differential Equations II, RODAS (1996)"},
+      {"rock4", 4, true, false, "stabilised explicit, any size: Abdulle, SIAM J. Sci. Comput. 23, 2041 (2002)"},
+      {"auto", 5, true, false,
+       "dopri5, then rock4 or rosenbrock4 where stability bounds the step: Hairer & Wanner II, IV.2 (1996)"}};
   return list;
 }
 
@@ -185,6 +215,8 @@ std::unique_ptr<SingleStep> make_single_step(const OdeSystem& system, const Step
   }
   if (name == "bulirsch_stoer") return std::make_unique<BulirschStoer>(system, options);
   if (name == "rosenbrock4") return std::make_unique<Rosenbrock>(system, options);
+  if (name == "rock4") return std::make_unique<Rock4>(system, options);
+  if (name == "auto") return std::make_unique<AutoStep>(system, options);
   throw std::invalid_argument("unknown stepper '" + name + "'");
 }
 

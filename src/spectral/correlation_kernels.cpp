@@ -48,6 +48,10 @@ HWY_INLINE void pack(const double* row, std::size_t count, const double* factor,
 /// next block, and behind the last one lies padding that is multiplied by zeros.
 HWY_INLINE void repeat_over_blocks(const double* values, const CorrelationShape& shape, double* out) {
   const Tag d;
+  if (shape.tasks == shape.coordinates) {
+    std::copy(values, values + shape.tasks, out);
+    return;
+  }
   for (std::size_t i = 0; i < shape.tasks; ++i) {
     const V value = hn::Set(d, values[i]);
     for (std::size_t k = shape.block_begin[i]; k < shape.block_begin[i + 1]; k += hn::Lanes(d)) {
@@ -58,62 +62,80 @@ HWY_INLINE void repeat_over_blocks(const double* values, const CorrelationShape&
 
 HWY_INLINE double sum(V v) { return hn::GetLane(hn::SumOfLanes(Tag(), v)); }
 
-/// out = rows rows^T, for `count` rows, a multiple of 4: tiles of two rows by four of the lower triangle, mirrored.
-HWY_INLINE void gram(const double* rows, std::size_t count, std::size_t stride, double* out) {
+/// out = the sums of the lanes of eight vectors, by additions of halves.
+HWY_INLINE void store_sums(V s0, V s1, V s2, V s3, V s4, V s5, V s6, V s7, double* out) {
   const Tag d;
-  for (std::size_t h = 0; h < count; h += 2) {
-    for (std::size_t g = 0; g <= h + 1; g += 4) {
-      const double* a = rows + h * stride;
+  constexpr std::size_t lanes = hn::MaxLanes(Tag());
+  const auto neighbours = [d](V a, V b)
+                              HWY_ATTR { return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)); };
+  const auto halves = [d](V a, V b)
+                          HWY_ATTR { return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a)); };
+  if constexpr (lanes == 2) {
+    hn::Store(neighbours(s0, s1), d, out);
+    hn::Store(neighbours(s2, s3), d, out + 2);
+    hn::Store(neighbours(s4, s5), d, out + 4);
+    hn::Store(neighbours(s6, s7), d, out + 6);
+  } else if constexpr (lanes == 4) {
+    hn::Store(halves(neighbours(s0, s1), neighbours(s2, s3)), d, out);
+    hn::Store(halves(neighbours(s4, s5), neighbours(s6, s7)), d, out + 4);
+  } else if constexpr (lanes == 8) {
+    const V even = halves(neighbours(s0, s1), neighbours(s4, s5));
+    const V odd = halves(neighbours(s2, s3), neighbours(s6, s7));
+    hn::Store(hn::OddEvenBlocks(hn::Add(odd, hn::SwapAdjacentBlocks(odd)), hn::Add(even, hn::SwapAdjacentBlocks(even))),
+              d, out);
+  } else {
+    const double sums[8] = {sum(s0), sum(s1), sum(s2), sum(s3), sum(s4), sum(s5), sum(s6), sum(s7)};
+    std::copy(sums, sums + 8, out);
+  }
+}
+
+/// out = rows rows^T for `heads` rows, which are followed by rows of zeros up to a multiple of 8.
+HWY_INLINE void gram(const double* rows, std::size_t heads, std::size_t stride, double* out) {
+  const Tag d;
+  const std::size_t width = padded(heads);
+  for (std::size_t h = 0; h < heads; ++h) {
+    const double* a = rows + h * stride;
+    for (std::size_t g = 0; g < width; g += 8) {
       const double* b = rows + g * stride;
-      V s00 = hn::Zero(d);
-      V s01 = s00;
-      V s02 = s00;
-      V s03 = s00;
-      V s10 = s00;
-      V s11 = s00;
-      V s12 = s00;
-      V s13 = s00;
+      V s0 = hn::Zero(d);
+      V s1 = s0;
+      V s2 = s0;
+      V s3 = s0;
+      V s4 = s0;
+      V s5 = s0;
+      V s6 = s0;
+      V s7 = s0;
       for (std::size_t k = 0; k < stride; k += hn::Lanes(d)) {
-        const V a0 = hn::Load(d, a + k);
-        const V a1 = hn::Load(d, a + stride + k);
-        const V b0 = hn::Load(d, b + k);
-        const V b1 = hn::Load(d, b + stride + k);
-        const V b2 = hn::Load(d, b + 2 * stride + k);
-        const V b3 = hn::Load(d, b + 3 * stride + k);
-        s00 = hn::MulAdd(a0, b0, s00);
-        s01 = hn::MulAdd(a0, b1, s01);
-        s02 = hn::MulAdd(a0, b2, s02);
-        s03 = hn::MulAdd(a0, b3, s03);
-        s10 = hn::MulAdd(a1, b0, s10);
-        s11 = hn::MulAdd(a1, b1, s11);
-        s12 = hn::MulAdd(a1, b2, s12);
-        s13 = hn::MulAdd(a1, b3, s13);
+        const V x = hn::Load(d, a + k);
+        s0 = hn::MulAdd(x, hn::Load(d, b + k), s0);
+        s1 = hn::MulAdd(x, hn::Load(d, b + stride + k), s1);
+        s2 = hn::MulAdd(x, hn::Load(d, b + 2 * stride + k), s2);
+        s3 = hn::MulAdd(x, hn::Load(d, b + 3 * stride + k), s3);
+        s4 = hn::MulAdd(x, hn::Load(d, b + 4 * stride + k), s4);
+        s5 = hn::MulAdd(x, hn::Load(d, b + 5 * stride + k), s5);
+        s6 = hn::MulAdd(x, hn::Load(d, b + 6 * stride + k), s6);
+        s7 = hn::MulAdd(x, hn::Load(d, b + 7 * stride + k), s7);
       }
-      const double sums[2][4] = {{sum(s00), sum(s01), sum(s02), sum(s03)}, {sum(s10), sum(s11), sum(s12), sum(s13)}};
-      for (std::size_t i = 0; i < 2; ++i) {
-        for (std::size_t j = 0; j < 4; ++j) {
-          out[(h + i) * padded(count) + g + j] = sums[i][j];
-          out[(g + j) * padded(count) + h + i] = sums[i][j];
-        }
-      }
+      store_sums(s0, s1, s2, s3, s4, s5, s6, s7, out + h * width + g);
     }
   }
 }
 
-/// finish(row, column, (matrix rows)[row][column ..]) over all vectors of the product; `count` is a multiple of 4.
+/// finish(row, column, (matrix rows)[row][column ..]) over all vectors of the product, four rows at a time; those
+/// beyond `heads` mean nothing.
 template <typename Finish>
-HWY_INLINE void multiply(const double* matrix, const double* rows, std::size_t count, std::size_t stride,
+HWY_INLINE void multiply(const double* matrix, const double* rows, std::size_t heads, std::size_t stride,
                          const Finish& finish) {
   const Tag d;
-  const std::size_t width = padded(count);
+  const std::size_t width = padded(heads);
   for (std::size_t k = 0; k < stride; k += hn::Lanes(d)) {
-    for (std::size_t h = 0; h < count; h += 4) {
+    for (std::size_t h = 0; h < heads; h += 4) {
       const double* m = matrix + h * width;
       V s0 = hn::Zero(d);
       V s1 = s0;
       V s2 = s0;
       V s3 = s0;
-      for (std::size_t g = 0; g < count; ++g) {
+      for (std::size_t g = 0; g < heads; ++g) {
         const V x = hn::Load(d, rows + g * stride + k);
         s0 = hn::MulAdd(hn::Set(d, m[g]), x, s0);
         s1 = hn::MulAdd(hn::Set(d, m[width + g]), x, s1);
@@ -167,20 +189,19 @@ HWY_INLINE void store_in_row(V v, std::size_t column, std::size_t count, double*
 void gradient(const CorrelationShape& shape, const double* state, double* scratch, double* result) {
   const Tag d;
   const std::size_t heads = shape.heads;
-  const std::size_t rows = (heads + 3) / 4 * 4;
+  const std::size_t rows = padded(heads);
   const std::size_t task_stride = padded(shape.tasks);
   const std::size_t stride = padded(shape.coordinates);
   double* mu = scratch;                                            // sqrt(P_i phi_i / L) mu_hi
   double* mu_of_coordinate = mu + rows * task_stride;              // mu_hi, i the task of k
   double* omega = mu_of_coordinate + rows * stride + row_padding;  // sqrt(w_k) omega_hk
   double* overlap = omega + rows * stride + row_padding;           // sum_k w_k omega_hk omega_h'k
-  double* correlation = overlap + rows * padded(rows);             // E
-  double* attraction = correlation + rows * padded(rows);          // E_hh' sum_i (P_i phi_i / L) mu_hi mu_h'i
-  double* pull = attraction + rows * padded(rows);                 // (P_i / d_i) sqrt(w_k) r_k
+  double* correlation = overlap + rows * rows;                     // E
+  double* attraction = correlation + rows * rows;                  // E_hh' sum_i (P_i phi_i / L) mu_hi mu_h'i
+  double* pull = attraction + rows * rows;                         // (P_i / d_i) sqrt(w_k) r_k
   double* bias = pull + stride + row_padding;                      // sum over a block of (P_i / d_i) w_k omega_hk r_k
   std::fill(mu + heads * task_stride, mu + rows * task_stride, 0.0);
   std::fill(omega + heads * stride, omega + rows * stride, 0.0);
-  std::fill(overlap, correlation, 0.0);
   for (std::size_t h = 0; h < heads; ++h) {
     const double* own = state + h * shape.tasks;
     pack(own, shape.tasks, shape.root_noise_weight, mu + h * task_stride);
@@ -198,23 +219,23 @@ void gradient(const CorrelationShape& shape, const double* state, double* scratc
     const V residual = hn::NegMulAdd(attended, hn::LoadU(d, shape.inverse_root_multiplicity + k), hn::Set(d, 1.0));
     hn::Store(hn::Mul(residual, hn::LoadU(d, shape.bias_weight + k)), d, pull + k);
   }
-  gram(omega, rows, stride, overlap);
-  gram(mu, rows, task_stride, attraction);
+  gram(omega, heads, stride, overlap);
+  gram(mu, heads, task_stride, attraction);
   // E_hh' = exp(sum_k w_k omega_hk omega_h'k)
-  for (std::size_t j = 0; j < rows * padded(rows); j += hn::Lanes(d)) {
+  for (std::size_t j = 0; j < heads * rows; j += hn::Lanes(d)) {
     const V e = exponential(hn::Load(d, overlap + j));
     hn::Store(e, d, correlation + j);
     hn::Store(hn::Mul(e, hn::Load(d, attraction + j)), d, attraction + j);
   }
   for (std::size_t h = 0; h < heads; ++h) block_sums(pull, omega + h * stride, shape, bias + h * task_stride);
-  multiply(correlation, mu, rows, task_stride, [&](std::size_t h, std::size_t i, V noise) HWY_ATTR {
+  multiply(correlation, mu, heads, task_stride, [&](std::size_t h, std::size_t i, V noise) HWY_ATTR {
     if (h >= heads) return;
     const V slope =
         hn::MulSub(noise, hn::LoadU(d, shape.root_noise_weight + i), hn::Load(d, bias + h * task_stride + i));
     store_in_row(slope, i, shape.tasks, result + h * shape.tasks);
   });
   double* omega_result = result + heads * shape.tasks;
-  multiply(attraction, omega, rows, stride, [&](std::size_t h, std::size_t k, V noise) HWY_ATTR {
+  multiply(attraction, omega, heads, stride, [&](std::size_t h, std::size_t k, V noise) HWY_ATTR {
     if (h >= heads) return;
     const V slope = hn::NegMulAdd(hn::Load(d, pull + k), hn::Load(d, mu_of_coordinate + h * stride + k), noise);
     store_in_row(hn::Mul(slope, hn::LoadU(d, shape.root_multiplicity + k)), k, shape.coordinates,
@@ -267,10 +288,10 @@ HWY_EXPORT(double_sinh);
 HWY_EXPORT(minus_product);
 
 std::size_t correlation_scratch_size(const CorrelationShape& shape) {
-  const std::size_t rows = (shape.heads + 3) / 4 * 4;
+  const std::size_t rows = padded(shape.heads);
   const std::size_t task_stride = padded(shape.tasks);
   const std::size_t stride = padded(shape.coordinates) + row_padding;
-  return rows * (2 * task_stride + 2 * stride + 3 * padded(rows)) + stride + row_padding;
+  return rows * (2 * task_stride + 2 * stride + 3 * rows) + stride + row_padding;
 }
 
 void large_context_gradient(const CorrelationShape& shape, const double* state, double* scratch, double* result) {

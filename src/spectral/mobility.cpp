@@ -134,20 +134,24 @@ void Mobility::slope(const Eigen::VectorXd& x, Eigen::VectorXd& slope) const {
 
 void Mobility::error_scale(const Eigen::VectorXd& x, double absolute, double relative, Eigen::VectorXd& scale) const {
   scale.resize(x.size());
-  for (Eigen::Index j = 0; j < x.size(); ++j) {
-    switch (chart(j)) {
+  for (const Run& run : runs_) {
+    const auto values = x.segment(run.begin, run.size).array();
+    auto result = scale.segment(run.begin, run.size).array();
+    switch (run.chart) {
       case Chart::identity:
-        scale(j) = absolute + relative * std::abs(x(j));
+        result = absolute + relative * values.abs();
         break;
       case Chart::logarithm:
         // An underflown product allows any error of its logarithm; absolute = 0 must not turn that into 0/0.
-        scale(j) = relative + (absolute > 0.0 ? absolute / std::abs(x(j)) : 0.0);
+        result.setConstant(relative);
+        if (absolute > 0.0) result += absolute / values.abs();
         break;
       case Chart::arsinh:
-        scale(j) = 0.5 * relative + absolute / std::hypot(spread_(j), 2.0 * x(j));
+        result = 0.5 * relative +
+                 absolute / (spread_.segment(run.begin, run.size).array().square() + 4.0 * values.square()).sqrt();
         break;
       case Chart::frozen:
-        scale(j) = std::numeric_limits<double>::infinity();
+        result.setConstant(std::numeric_limits<double>::infinity());
         break;
     }
   }

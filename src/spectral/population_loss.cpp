@@ -10,6 +10,18 @@
 
 namespace iclflow {
 
+void PopulationLoss::hessian(const Eigen::VectorXd& state, Eigen::MatrixXd& matrix) const {
+  matrix.resize(state.size(), state.size());
+  Eigen::VectorXd direction = Eigen::VectorXd::Zero(state.size());
+  Eigen::VectorXd column;
+  for (Eigen::Index j = 0; j < state.size(); ++j) {
+    direction(j) = 1.0;
+    hessian_vector(state, direction, column);
+    matrix.col(j) = column;
+    direction(j) = 0.0;
+  }
+}
+
 double PopulationLoss::margin(const Eigen::VectorXd& /*state*/) const {
   return std::numeric_limits<double>::infinity();
 }

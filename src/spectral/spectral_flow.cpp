@@ -123,19 +123,35 @@ void SpectralFlow::jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& derivativ
   const Eigen::VectorXd x = products(y);
   Eigen::VectorXd slope;
   parts_->mobility.slope(x, slope);
-  derivative.resize(y.size(), y.size());
-  Eigen::VectorXd direction = Eigen::VectorXd::Zero(y.size());
-  Eigen::VectorXd product;
+  parts_->loss->hessian(x, derivative);
+  derivative = -(parts_->speed.asDiagonal() * derivative * slope.asDiagonal());
+}
+
+bool SpectralFlow::symmetrised_jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& matrix,
+                                        Eigen::VectorXd& scale) const {
+  const Eigen::VectorXd x = products(y);
+  Eigen::VectorXd slope;
+  parts_->mobility.slope(x, slope);
+  // m = kappa / w dx/dy >= 0: sqrt(m) Hess sqrt(m), scale sqrt(kappa / w / (dx/dy))
+  //                                                                       theory: eq:symmetrised-jacobian
+  Eigen::VectorXd root = parts_->speed.cwiseProduct(slope).cwiseSqrt();
+  scale.setOnes(y.size());
   for (Eigen::Index j = 0; j < y.size(); ++j) {
-    direction(j) = slope(j);
-    parts_->loss->hessian_vector(x, direction, product);
-    derivative.col(j) = -parts_->speed.cwiseProduct(product);
-    direction(j) = 0.0;
+    if (parts_->speed(j) == 0.0) continue;
+    if (!(root(j) > 0.0)) return false;  // a product that underflowed
+    scale(j) = parts_->speed(j) / root(j);
   }
+  parts_->loss->hessian(x, matrix);
+  matrix = root.asDiagonal() * matrix * root.asDiagonal();
+  return true;
 }
 
 void SpectralFlow::error_scale(const Eigen::VectorXd& y, double absolute, double relative,
                                Eigen::VectorXd& scale) const {
+  if (parts_->mobility.trivial()) {
+    parts_->mobility.error_scale(y, absolute, relative, scale);
+    return;
+  }
   static thread_local Eigen::VectorXd x;
   parts_->mobility.from_chart(y, x);
   parts_->mobility.error_scale(x, absolute, relative, scale);

@@ -15,4 +15,9 @@ void OdeSystem::jacobian(const Eigen::VectorXd& /*y*/, Eigen::MatrixXd& /*deriva
   throw std::logic_error("this dynamics has no Jacobian");
 }
 
+bool OdeSystem::symmetrised_jacobian(const Eigen::VectorXd& /*y*/, Eigen::MatrixXd& /*matrix*/,
+                                     Eigen::VectorXd& /*scale*/) const {
+  return false;
+}
+
 }  // namespace iclflow

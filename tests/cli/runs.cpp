@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_checkpoint_costs_time_only) {
   const fs::path half = scratch / "half";
   fs::create_directories(half / "checkpoints");
   fs::copy_file(whole / "experiment.toml", half / "experiment.toml");
-  scratch.write("half/checkpoints/simulation.0", "iclflow checkpoint 1\nbroken");
+  scratch.write("half/checkpoints/simulation.0", "iclflow checkpoint 2\nbroken");
   run(scratch, file, "half", {"--resume"});
   BOOST_TEST(same_arrays(scratch, whole, half));
 }

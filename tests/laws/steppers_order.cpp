@@ -49,7 +49,7 @@ void check_order(const iclflow::StepperInfo& info) {
 }
 
 BOOST_AUTO_TEST_CASE(the_error_of_each_falls_with_its_stated_order) {
-  BOOST_TEST_REQUIRE(iclflow::steppers().size() == 7U);
+  BOOST_TEST_REQUIRE(iclflow::steppers().size() == 9U);
   for (const iclflow::StepperInfo& info : iclflow::steppers()) {
     BOOST_TEST_CONTEXT(info.name) check_order(info);
   }

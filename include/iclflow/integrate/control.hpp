@@ -34,6 +34,8 @@ struct Checkpoint {
   /// For each event the side of its level on which the quantity was last: 1 above, -1 below, 0 never off the level.
   /// May be left empty: it then follows from the state, unless the quantity sits exactly on the level.
   std::vector<int> event_sides;
+  /// What the method has learnt from earlier steps: which of its parts is in use, the spectral radius.
+  std::vector<double> memory;
 };
 
 /// How the outside watches and stops an evolution. Empty functions are allowed.

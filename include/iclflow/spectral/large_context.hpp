@@ -24,6 +24,7 @@ class LargeContext final : public PopulationLoss {
   void gradient(const Eigen::VectorXd& state, Eigen::VectorXd& gradient) const override;
   void hessian_vector(const Eigen::VectorXd& state, const Eigen::VectorXd& direction,
                       Eigen::VectorXd& product) const override;
+  void hessian(const Eigen::VectorXd& state, Eigen::MatrixXd& matrix) const override;
   [[nodiscard]] Eigen::VectorXd by_task(const Eigen::VectorXd& state) const override;
 
  private:

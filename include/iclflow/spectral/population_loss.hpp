@@ -24,6 +24,8 @@ class PopulationLoss {
   /// Hessian times direction.
   virtual void hessian_vector(const Eigen::VectorXd& state, const Eigen::VectorXd& direction,
                               Eigen::VectorXd& product) const = 0;
+  /// The whole Hessian. Default: one product per column.
+  virtual void hessian(const Eigen::VectorXd& state, Eigen::MatrixXd& matrix) const;
   /// ell_i of each task; sums to value().
   [[nodiscard]] virtual Eigen::VectorXd by_task(const Eigen::VectorXd& state) const = 0;
 

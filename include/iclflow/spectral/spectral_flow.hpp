@@ -33,6 +33,7 @@ class SpectralFlow final : public OdeSystem {
   void error_scale(const Eigen::VectorXd& y, double absolute, double relative, Eigen::VectorXd& scale) const override;
   [[nodiscard]] bool has_jacobian() const override { return true; }
   void jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& derivative) const override;
+  bool symmetrised_jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& matrix, Eigen::VectorXd& scale) const override;
   [[nodiscard]] std::string component(Eigen::Index i) const override;
 
   /// An event quantity besides those of users: positive inside the closure's domain, falls to zero on its edge.

@@ -1,0 +1,151 @@
+#include "auto_step.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace iclflow {
+namespace {
+
+constexpr double pair_stability = 3.25;  ///< of the pair on the negative real axis, 3.31 in truth
+constexpr double pair_cost = 6.0;
+constexpr double pair_ground = 2.5;      ///< scaled step below which the pair costs no more than rock4
+constexpr double margin = 1.2;           ///< by which a method must be better to be moved to
+constexpr int steps_to_leave_pair = 15;  ///< Hairer's
+constexpr int steps_to_forget = 6;       ///< Hairer's
+constexpr int steps_to_return = 10;      ///< to the pair
+constexpr int steps_of_trial = 8;        ///< in which a step can grow a hundred thousandfold
+constexpr double trial_share = 0.25;     ///< of all velocities, for failed trials
+constexpr int most_doublings = 5;
+
+StepperOptions with_stepper(StepperOptions options, const char* name) {
+  options.stepper = name;
+  return options;
+}
+
+}  // namespace
+
+AutoStep::AutoStep(const OdeSystem& system, const StepperOptions& options)
+    : SingleStep(system, options),
+      pair_(system, options),
+      rock_(system, options),
+      rosenbrock_(system.has_jacobian() ? make_single_step(system, with_stepper(options, "rosenbrock4")) : nullptr) {
+  pair_.judge_by_mean_square();
+  rock_.judge_by_mean_square();
+  if (rosenbrock_) rosenbrock_->judge_by_mean_square();
+}
+
+SingleStep& AutoStep::in_use() {
+  if (method_ == Method::explicit_pair) return pair_;
+  if (method_ == Method::stabilised) return rock_;
+  return *rosenbrock_;
+}
+
+std::uint64_t AutoStep::evaluations() const {
+  return SingleStep::evaluations() + pair_.evaluations() + rock_.evaluations() +
+         (rosenbrock_ ? rosenbrock_->evaluations() : 0);
+}
+
+Attempt AutoStep::trial(const Point& from, double dt, Point& to, bool& rate_known) {
+  rate_known = true;
+  return in_use().attempt(from, dt, to);
+}
+
+Attempt AutoStep::attempt(const Point& from, double dt, Point& to) {
+  size_ = from.state.size();
+  Attempt verdict = in_use().attempt(from, dt, to);
+  if (!verdict.accepted) return verdict;
+  const double wanted = std::max(dt, std::min(verdict.accurate, longest_));
+  if (method_ == Method::explicit_pair) {
+    consider_leaving_the_pair();
+  } else if (method_ == Method::stabilised) {
+    consider_leaving_rock4(dt, wanted);
+  } else {
+    consider_leaving_rosenbrock4(to, wanted, verdict);
+  }
+  return verdict;
+}
+
+void AutoStep::consider_leaving_the_pair() {
+  const int needed = steps_to_leave_pair << std::min(returns_, most_doublings);
+  if (vote(pair_.scaled_step() > pair_stability, needed)) move_to(Method::stabilised);
+}
+
+void AutoStep::consider_leaving_rock4(double dt, double wanted) {
+  const double cost = Rock4::cost(dt * rock_.radius());
+  spent_ += cost;
+  if (vote(wanted * rock_.radius() < pair_ground, steps_to_return)) {
+    ++returns_;
+    move_to(Method::explicit_pair);
+  } else if (rosenbrock_ && trial_share * spent_ > std::ldexp(steps_of_trial * implicit_cost(), failures_)) {
+    rival_ = dt / cost;
+    before_ = dt;
+    trial_ = steps_of_trial;
+    spent_ = 0.0;
+    move_to(Method::implicit);
+  }
+}
+
+void AutoStep::consider_leaving_rosenbrock4(const Point& at, double wanted, Attempt& verdict) {
+  const double progress = wanted / implicit_cost();
+  if (trial_ > 0) {
+    if (progress > margin * rival_) {
+      trial_ = 0;
+    } else if (--trial_ == 0) {
+      ++failures_;
+      verdict.proposal = before_;
+      move_to(Method::stabilised);
+    }
+    return;
+  }
+  const double stable = pair_stability / rock_.update_radius(at);
+  if (vote(margin * progress < std::min(wanted, stable) / pair_cost, steps_to_return)) {
+    verdict.proposal = std::min(verdict.proposal, stable);
+    move_to(Method::explicit_pair);
+  }
+}
+
+bool AutoStep::vote(bool move, int needed) {
+  against_ = move ? 0 : against_ + 1;
+  if (move) ++votes_;
+  if (against_ >= steps_to_forget) votes_ = 0;
+  return votes_ >= needed;
+}
+
+void AutoStep::move_to(Method method) {
+  method_ = method;
+  votes_ = 0;
+  against_ = 0;
+}
+
+double AutoStep::implicit_cost() const {
+  // 20 + n + n^2 / 100, fitted to the large-context flow                  theory: eq:implicit-cost
+  const auto n = static_cast<double>(size_);
+  return 20.0 + n + n * n / 100.0;
+}
+
+void AutoStep::remember(std::vector<double>& memory) const {
+  for (const int number : {static_cast<int>(method_), votes_, against_, returns_, failures_, trial_}) {
+    memory.push_back(number);
+  }
+  memory.insert(memory.end(), {spent_, rival_, before_});
+  rock_.remember(memory);
+}
+
+void AutoStep::recall(const std::vector<double>& memory) {
+  constexpr std::size_t own = 9;
+  if (memory.size() < own) return;
+  const auto integer = [&](std::size_t i) { return static_cast<int>(memory[i]); };
+  method_ = static_cast<Method>(integer(0));
+  votes_ = integer(1);
+  against_ = integer(2);
+  returns_ = integer(3);
+  failures_ = integer(4);
+  trial_ = integer(5);
+  spent_ = memory[6];
+  rival_ = memory[7];
+  before_ = memory[8];
+  rock_.recall({memory.begin() + own, memory.end()});
+}
+
+}  // namespace iclflow
