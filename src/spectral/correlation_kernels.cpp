@@ -49,7 +49,14 @@ HWY_INLINE void pack(const double* row, std::size_t count, const double* factor,
 HWY_INLINE void repeat_over_blocks(const double* values, const CorrelationShape& shape, double* out) {
   const Tag d;
   if (shape.tasks == shape.coordinates) {
-    std::copy(values, values + shape.tasks, out);
+    for (std::size_t i = 0; i < shape.tasks; i += hn::Lanes(d)) {
+      const std::size_t count = std::min(shape.tasks - i, hn::Lanes(d));
+      if (count == hn::Lanes(d)) {
+        hn::Store(hn::LoadU(d, values + i), d, out + i);
+      } else {
+        for (std::size_t j = i; j < i + count; ++j) out[j] = values[j];
+      }
+    }
     return;
   }
   for (std::size_t i = 0; i < shape.tasks; ++i) {
