@@ -2,15 +2,15 @@
 // gradient, by tokens and in score space. bench/gradient puts the answers beside the peers'.
 //
 // usage: iclflow_bench_gradient L d_x d_y H initial|emergence|final tokens|score-space single|double BATCH SECONDS
-// The weights are those of the reduced flow from an aligned start. Prints one line of JSON: microseconds a context
-// (best of the batches that fit in the time, and their median) and the trace of a context's covariance over all
-// weights.
-#include <fmt/core.h>
+// The weights are those of the reduced flow from an aligned start. Prints one line of JSON: microseconds a context of
+// each batch, and the trace of a context's covariance, over all weights and over those whose population gradient is not
+// zero there by symmetry (K_X, Q_X, O, V_Y).
+#include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -111,12 +111,14 @@ int main(int argc, char** argv) {
     squares += slope.cwiseAbs2();
   }
   const auto count = static_cast<double>(each.size());
-  const double variance = (squares - sum.cwiseAbs2() / count).sum() / (count - 1.0) * static_cast<double>(batch);
-  std::sort(each.begin(), each.end());
-  fmt::print(
-      "{{\"microseconds\": {:.6g}, \"median_microseconds\": {:.6g}, \"variance\": {:.6g}, \"squared_gradient\": "
-      "{:.6g}, "
-      "\"batches\": {}}}\n",
-      each.front(), each[each.size() / 2], variance, (sum / count).squaredNorm(), each.size());
+  Eigen::VectorXd variances = (squares - sum.cwiseAbs2() / count) / (count - 1.0) * static_cast<double>(batch);
+  const double variance = variances.sum();
+  for (int h = 0; h < layout.heads; ++h) {
+    HeadView<double> at = head(layout, variances, h);
+    at.k.rightCols(layout.tasks).setZero();
+    at.v.leftCols(layout.dimension).setZero();
+  }
+  fmt::print("{{\"microseconds\": [{:.6g}], \"variance\": {:.6g}, \"acting_variance\": {:.6g}}}\n",
+             fmt::join(each, ", "), variance, variances.sum());
   return 0;
 }

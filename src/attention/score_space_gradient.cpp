@@ -171,46 +171,47 @@ typename ScoreSpaceGradient<T>::Result ScoreSpaceGradient<T>::operator()(const A
 template <typename T>
 typename ScoreSpaceGradient<T>::Result ScoreSpaceGradient<T>::collect(std::size_t parts, std::size_t contexts) const {
   const Parts& own = *parts_;
-  Result mean{0.0, ActingWeights::zero(own.layout)};
-  add_to_scores(parts, static_cast<double>(contexts), mean.gradient);
-  mean.loss = add_to_values(parts, static_cast<double>(contexts), mean.gradient);
-  if (!own.rotated) return mean;
+  const auto count = static_cast<double>(contexts);
   const Eigen::Index d = own.layout.dimension;
   const Eigen::Index tasks = own.layout.tasks;
-  for (Matrix& m : mean.gradient.key_query) m.topRows(d) = own.basis.phi * m.topRows(d) * own.basis.phi.transpose();
-  for (Matrix& a : mean.gradient.output_value) {
+  Result mean{0.0, ActingWeights::zero(own.layout)};
+  mean.loss = add_to_values(parts, count, mean.gradient);
+  own.team.run(own.weights.heads, [&](std::size_t h, std::size_t /*worker*/) {
+    Matrix& m = mean.gradient.key_query[h];
+    add_to_scores(parts, count, h, m);
+    if (!own.rotated) return;
+    Matrix& a = mean.gradient.output_value[h];
+    m.topRows(d) = own.basis.phi * m.topRows(d) * own.basis.phi.transpose();
     a.rightCols(tasks) = own.basis.psi * a.rightCols(tasks) * own.basis.psi.transpose();
-  }
+  });
   return mean;
 }
 
 /// dW^h = D_h + mean of (Vbar_h - D_h q) q^T with D_h q = Gamma0_h: rows J_k of D_h are
 ///   sum_g (a_k N_k)_gh W^g_{J_k} - a_k u_kk^h E_{J_k}                       theory: eq:score-space-control
 template <typename T>
-void ScoreSpaceGradient<T>::add_to_scores(std::size_t parts, double count, ActingWeights& gradient) const {
+void ScoreSpaceGradient<T>::add_to_scores(std::size_t parts, double count, std::size_t h, Matrix& gradient) const {
   const Parts& own = *parts_;
   const Eigen::Index d = own.layout.dimension;
   const auto width = static_cast<Eigen::Index>(own.weights.width);
   using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Sum = Eigen::Map<const Rows, 0, Eigen::OuterStride<>>;
-  for (Eigen::Index h = 0; h < own.layout.heads; ++h) {
-    auto slope = gradient.key_query[size_of(h)].topRows(d);
-    for (std::size_t part = 0; part < parts; ++part) {
-      const T* sum = &own.sums[part].key_query[size_of(h * d * width)];
-      slope += Sum(sum, d, d, Eigen::OuterStride<>(width)).template cast<double>();
+  auto slope = gradient.topRows(d);
+  for (std::size_t part = 0; part < parts; ++part) {
+    const T* sum = &own.sums[part].key_query[h * size_of(d * width)];
+    slope += Sum(sum, d, d, Eigen::OuterStride<>(width)).template cast<double>();
+  }
+  slope /= count;
+  const auto column = static_cast<Eigen::Index>(h);
+  for (std::size_t k = 0; k < own.weights.tasks; ++k) {
+    const auto begin = static_cast<Eigen::Index>(own.weights.block_begin[k]);
+    const Eigen::Index size = static_cast<Eigen::Index>(own.weights.block_begin[k + 1]) - begin;
+    for (Eigen::Index g = 0; g < own.layout.heads; ++g) {
+      const double share = own.shared[k](g, column);
+      if (share != 0.0) slope.middleRows(begin, size) += share * own.w[size_of(g)].middleRows(begin, size);
     }
-    slope /= count;
-    for (std::size_t k = 0; k < own.weights.tasks; ++k) {
-      const auto begin = static_cast<Eigen::Index>(own.weights.block_begin[k]);
-      const Eigen::Index size = static_cast<Eigen::Index>(own.weights.block_begin[k + 1]) - begin;
-      for (Eigen::Index g = 0; g < own.layout.heads; ++g) {
-        const double share = own.shared[k](g, h);
-        if (share != 0.0) slope.middleRows(begin, size) += share * own.w[size_of(g)].middleRows(begin, size);
-      }
-      const double force =
-          own.amplitude[k] * own.u[size_of(h)](static_cast<Eigen::Index>(k), static_cast<Eigen::Index>(k));
-      slope.block(begin, begin, size, size).diagonal().array() -= force;
-    }
+    const auto task = static_cast<Eigen::Index>(k);
+    slope.block(begin, begin, size, size).diagonal().array() -= own.amplitude[k] * own.u[h](task, task);
   }
 }
 

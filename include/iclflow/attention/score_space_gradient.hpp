@@ -50,7 +50,7 @@ class ScoreSpaceGradient {
   void look_at(const ActingWeights& weights);
   void draw(const StreamKey& key, std::size_t group, std::size_t contexts, std::size_t worker);
   [[nodiscard]] Result collect(std::size_t parts, std::size_t contexts) const;
-  void add_to_scores(std::size_t parts, double count, ActingWeights& gradient) const;
+  void add_to_scores(std::size_t parts, double count, std::size_t h, Matrix& gradient) const;
   [[nodiscard]] double add_to_values(std::size_t parts, double count, ActingWeights& gradient) const;
 
   std::unique_ptr<Parts> parts_;
