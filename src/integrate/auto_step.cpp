@@ -1,7 +1,6 @@
 #include "auto_step.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace iclflow {
@@ -16,6 +15,7 @@ constexpr int steps_to_forget = 6;       ///< Hairer's
 constexpr int steps_to_return = 10;      ///< to the pair
 constexpr int steps_of_trial = 8;        ///< in which a step can grow a hundred thousandfold
 constexpr double trial_share = 0.25;     ///< of all velocities, for failed trials
+constexpr double wait = 1.4;             ///< growth of all velocities by rock4 until the next trial, at least
 constexpr int most_doublings = 5;
 
 StepperOptions with_stepper(StepperOptions options, const char* name) {
@@ -77,11 +77,10 @@ void AutoStep::consider_leaving_rock4(double dt, double wanted) {
   if (vote(wanted * rock_.radius() < pair_ground, steps_to_return)) {
     ++returns_;
     move_to(Method::explicit_pair);
-  } else if (rosenbrock_ && trial_share * spent_ > std::ldexp(steps_of_trial * implicit_cost(), failures_)) {
+  } else if (rosenbrock_ && spent_ > std::max(next_trial_, trial_cost() / trial_share)) {
     rival_ = dt / cost;
     before_ = dt;
     trial_ = steps_of_trial;
-    spent_ = 0.0;
     move_to(Method::implicit);
   }
 }
@@ -91,8 +90,10 @@ void AutoStep::consider_leaving_rosenbrock4(const Point& at, double wanted, Atte
   if (trial_ > 0) {
     if (progress > margin * rival_) {
       trial_ = 0;
+      spent_ = 0.0;
+      next_trial_ = 0.0;
     } else if (--trial_ == 0) {
-      ++failures_;
+      next_trial_ = std::max(spent_ + trial_cost() / trial_share, wait * spent_);
       verdict.proposal = before_;
       move_to(Method::stabilised);
     }
@@ -118,6 +119,8 @@ void AutoStep::move_to(Method method) {
   against_ = 0;
 }
 
+double AutoStep::trial_cost() const { return steps_of_trial * implicit_cost(); }
+
 double AutoStep::implicit_cost() const {
   // 20 + n + n^2 / 100, fitted to the large-context flow                  theory: eq:implicit-cost
   const auto n = static_cast<double>(size_);
@@ -125,10 +128,10 @@ double AutoStep::implicit_cost() const {
 }
 
 void AutoStep::remember(std::vector<double>& memory) const {
-  for (const int number : {static_cast<int>(method_), votes_, against_, returns_, failures_, trial_}) {
+  for (const int number : {static_cast<int>(method_), votes_, against_, returns_, trial_}) {
     memory.push_back(number);
   }
-  memory.insert(memory.end(), {spent_, rival_, before_});
+  memory.insert(memory.end(), {spent_, next_trial_, rival_, before_});
   rock_.remember(memory);
 }
 
@@ -140,9 +143,9 @@ void AutoStep::recall(const std::vector<double>& memory) {
   votes_ = integer(1);
   against_ = integer(2);
   returns_ = integer(3);
-  failures_ = integer(4);
-  trial_ = integer(5);
-  spent_ = memory[6];
+  trial_ = integer(4);
+  spent_ = memory[5];
+  next_trial_ = memory[6];
   rival_ = memory[7];
   before_ = memory[8];
   rock_.recall({memory.begin() + own, memory.end()});

@@ -41,18 +41,19 @@ class AutoStep final : public SingleStep {
   void move_to(Method method);
   /// What a step of rosenbrock4 costs in velocities.
   [[nodiscard]] double implicit_cost() const;
+  [[nodiscard]] double trial_cost() const;
 
   Eigen::Index size_ = 0;
   double longest_ = 0.0;
   Method method_ = Method::explicit_pair;
-  int votes_ = 0;        ///< in a row for another method
-  int against_ = 0;      ///< steps in a row that did not confirm them
-  int returns_ = 0;      ///< from rock4 to the pair
-  int failures_ = 0;     ///< of rosenbrock4 on trial
-  int trial_ = 0;        ///< steps left of a trial, 0 outside
-  double spent_ = 0.0;   ///< velocities by rock4 since the last trial
-  double rival_ = 0.0;   ///< rock4's progress per velocity when the trial began
-  double before_ = 0.0;  ///< and its step
+  int votes_ = 0;            ///< in a row for another method
+  int against_ = 0;          ///< steps in a row that did not confirm them
+  int returns_ = 0;          ///< from rock4 to the pair
+  int trial_ = 0;            ///< steps left of a trial, 0 outside
+  double spent_ = 0.0;       ///< velocities by rock4 since rosenbrock4 was last in use
+  double next_trial_ = 0.0;  ///< what they must exceed for the next trial
+  double rival_ = 0.0;       ///< rock4's progress per velocity when the trial began
+  double before_ = 0.0;      ///< and its step
   DormandPrince pair_;
   Rock4 rock_;
   std::unique_ptr<SingleStep> rosenbrock_;  ///< empty without a Jacobian

@@ -49,7 +49,14 @@ HWY_INLINE void pack(const double* row, std::size_t count, const double* factor,
 HWY_INLINE void repeat_over_blocks(const double* values, const CorrelationShape& shape, double* out) {
   const Tag d;
   if (shape.tasks == shape.coordinates) {
-    std::copy(values, values + shape.tasks, out);
+    for (std::size_t i = 0; i < shape.tasks; i += hn::Lanes(d)) {
+      const std::size_t count = std::min(shape.tasks - i, hn::Lanes(d));
+      if (count == hn::Lanes(d)) {
+        hn::Store(hn::LoadU(d, values + i), d, out + i);
+      } else {
+        for (std::size_t j = i; j < i + count; ++j) out[j] = values[j];
+      }
+    }
     return;
   }
   for (std::size_t i = 0; i < shape.tasks; ++i) {
@@ -159,19 +166,23 @@ HWY_INLINE void block_sums(const double* weight, const double* row, const Correl
     }
     return;
   }
-  for (std::size_t i = 0; i < shape.tasks; ++i) {
-    V total = hn::Zero(d);
+  const auto total = [&](std::size_t i) HWY_ATTR {
+    V products = hn::Zero(d);
     std::size_t k = shape.block_begin[i];
     const std::size_t end = shape.block_begin[i + 1];
     for (; k + hn::Lanes(d) <= end; k += hn::Lanes(d)) {
-      total = hn::MulAdd(hn::LoadU(d, weight + k), hn::LoadU(d, row + k), total);
+      products = hn::MulAdd(hn::LoadU(d, weight + k), hn::LoadU(d, row + k), products);
     }
-    if (k < end) {
-      const V tail = hn::Mul(hn::LoadU(d, weight + k), hn::LoadU(d, row + k));
-      total = hn::Add(total, hn::IfThenElseZero(hn::FirstN(d, end - k), tail));
-    }
-    out[i] = sum(total);
+    if (k == end) return products;
+    const V tail = hn::Mul(hn::LoadU(d, weight + k), hn::LoadU(d, row + k));
+    return hn::Add(products, hn::IfThenElseZero(hn::FirstN(d, end - k), tail));
+  };
+  std::size_t i = 0;
+  for (; i + 8 <= shape.tasks; i += 8) {
+    store_sums(total(i), total(i + 1), total(i + 2), total(i + 3), total(i + 4), total(i + 5), total(i + 6),
+               total(i + 7), out + i);
   }
+  for (; i < shape.tasks; ++i) out[i] = sum(total(i));
 }
 
 /// Stores the first entries of a vector of a row of `count` numbers that has no padding.

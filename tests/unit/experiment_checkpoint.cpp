@@ -32,6 +32,7 @@ SavedMember member() {
   checkpoint.evaluations = 8;
   checkpoint.rejections = 9;
   checkpoint.event_sides = {-1, 0, 1};
+  checkpoint.memory = {2.0, 1.0 / 3.0};
   Trajectory& run = checkpoint.trajectory;
   run.declare("mu", "description", {"head"}, {2});
   run.times = {0.0, 0.1};
@@ -59,6 +60,7 @@ BOOST_AUTO_TEST_CASE(everything_comes_back) {
   BOOST_TEST((a.time == b.time && a.step == b.step && a.step_count == b.step_count));
   BOOST_TEST((a.evaluations == b.evaluations && a.rejections == b.rejections));
   BOOST_TEST(a.event_sides == b.event_sides, boost::test_tools::per_element());
+  BOOST_TEST((a.memory == b.memory));
   BOOST_TEST(a.trajectory.times == b.trajectory.times, boost::test_tools::per_element());
   BOOST_TEST(a.trajectory["mu"].values == b.trajectory["mu"].values, boost::test_tools::per_element());
   BOOST_TEST(b.trajectory["mu"].dimensions.at(0) == "head");

@@ -131,6 +131,21 @@ BOOST_AUTO_TEST_CASE(auto_stays_with_the_pair_where_accuracy_bounds_the_step) {
   BOOST_TEST(chosen.evaluations <= pair.evaluations);  // judged by the mean square its steps are no shorter
 }
 
+// The same pair in another order of summation: some ten roundings a step of numbers of size 1.
+BOOST_AUTO_TEST_CASE(the_pair_of_auto_is_dopri5) {
+  const Field field = iclflow_tests::logistic_and_rotation();
+  StepperOptions loose = with("auto", 1e6);
+  loose.step = loose.maximum_step = 0.05;
+  const Outcome chosen = integrate(field, {0.0, 3.0}, loose);
+  loose.stepper = "dopri5";
+  const Outcome pair = integrate(field, {0.0, 3.0}, loose);
+  BOOST_TEST_REQUIRE(chosen.steps == pair.steps);
+  const Eigen::VectorXd difference =
+      iclflow_tests::state_at(chosen.trajectory, 1) - iclflow_tests::state_at(pair.trajectory, 1);
+  BOOST_TEST(difference.cwiseAbs().maxCoeff() <
+             10.0 * static_cast<double>(pair.steps) * std::numeric_limits<double>::epsilon());
+}
+
 BOOST_AUTO_TEST_CASE(auto_retraces_the_same_bits_from_any_checkpoint_with_events_on_its_way) {
   const std::vector<double> times{0.0, 0.01, 0.3, 1.0, 4.0, 20.0};
   const std::vector<iclflow::Event> events{{"y[3]", 0.1, iclflow::Direction::falling, false}};
