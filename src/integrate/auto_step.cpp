@@ -8,14 +8,15 @@ namespace {
 
 constexpr double pair_stability = 3.25;  ///< of the pair on the negative real axis, 3.31 in truth
 constexpr double pair_cost = 6.0;
-constexpr double pair_ground = 2.5;      ///< scaled step below which the pair costs no more than rock4
-constexpr double margin = 1.2;           ///< by which a method must be better to be moved to
+constexpr double decayed = 1.0;      ///< scaled step at which the fastest variables have no transient left to follow
+constexpr double pair_ground = 2.5;  ///< scaled step below which the pair costs no more than rock4
+constexpr double margin = 1.2;       ///< by which a method must be better to be moved to
 constexpr int steps_to_leave_pair = 15;  ///< Hairer's
 constexpr int steps_to_forget = 6;       ///< Hairer's
 constexpr int steps_to_return = 10;      ///< to the pair
 constexpr int steps_of_trial = 8;        ///< in which a step can grow a hundred thousandfold
 constexpr double trial_share = 0.25;     ///< of all velocities, for failed trials
-constexpr double wait = 1.4;             ///< growth of all velocities by rock4 until the next trial, at least
+constexpr double wait = 1.4;             ///< growth of those velocities until the next trial, at least
 constexpr int most_doublings = 5;
 
 StepperOptions with_stepper(StepperOptions options, const char* name) {
@@ -57,7 +58,7 @@ Attempt AutoStep::attempt(const Point& from, double dt, Point& to) {
   if (!verdict.accepted) return verdict;
   const double wanted = std::max(dt, std::min(verdict.accurate, longest_));
   if (method_ == Method::explicit_pair) {
-    consider_leaving_the_pair();
+    consider_leaving_the_pair(dt);
   } else if (method_ == Method::stabilised) {
     consider_leaving_rock4(dt, wanted);
   } else {
@@ -66,9 +67,15 @@ Attempt AutoStep::attempt(const Point& from, double dt, Point& to) {
   return verdict;
 }
 
-void AutoStep::consider_leaving_the_pair() {
+void AutoStep::consider_leaving_the_pair(double dt) {
+  const double scaled = pair_.scaled_step();
+  if (scaled > decayed) spent_ += pair_cost;
   const int needed = steps_to_leave_pair << std::min(returns_, most_doublings);
-  if (vote(pair_.scaled_step() > pair_stability, needed)) move_to(Method::stabilised);
+  if (vote(scaled > pair_stability, needed)) {
+    move_to(Method::stabilised);
+  } else {
+    try_rosenbrock4(dt, pair_cost);
+  }
 }
 
 void AutoStep::consider_leaving_rock4(double dt, double wanted) {
@@ -77,12 +84,18 @@ void AutoStep::consider_leaving_rock4(double dt, double wanted) {
   if (vote(wanted * rock_.radius() < pair_ground, steps_to_return)) {
     ++returns_;
     move_to(Method::explicit_pair);
-  } else if (rosenbrock_ && spent_ > std::max(next_trial_, trial_cost() / trial_share)) {
-    rival_ = dt / cost;
-    before_ = dt;
-    trial_ = steps_of_trial;
-    move_to(Method::implicit);
+  } else {
+    try_rosenbrock4(dt, cost);
   }
+}
+
+void AutoStep::try_rosenbrock4(double dt, double cost) {
+  if (!rosenbrock_ || spent_ <= std::max(next_trial_, trial_cost() / trial_share)) return;
+  rival_ = dt / cost;
+  before_ = dt;
+  home_ = method_;
+  trial_ = steps_of_trial;
+  move_to(Method::implicit);
 }
 
 void AutoStep::consider_leaving_rosenbrock4(const Point& at, double wanted, Attempt& verdict) {
@@ -95,7 +108,7 @@ void AutoStep::consider_leaving_rosenbrock4(const Point& at, double wanted, Atte
     } else if (--trial_ == 0) {
       next_trial_ = std::max(spent_ + trial_cost() / trial_share, wait * spent_);
       verdict.proposal = before_;
-      move_to(Method::stabilised);
+      move_to(home_);
     }
     return;
   }
@@ -128,7 +141,7 @@ double AutoStep::implicit_cost() const {
 }
 
 void AutoStep::remember(std::vector<double>& memory) const {
-  for (const int number : {static_cast<int>(method_), votes_, against_, returns_, trial_}) {
+  for (const int number : {static_cast<int>(method_), static_cast<int>(home_), votes_, against_, returns_, trial_}) {
     memory.push_back(number);
   }
   memory.insert(memory.end(), {spent_, next_trial_, rival_, before_});
@@ -136,18 +149,19 @@ void AutoStep::remember(std::vector<double>& memory) const {
 }
 
 void AutoStep::recall(const std::vector<double>& memory) {
-  constexpr std::size_t own = 9;
+  constexpr std::size_t own = 10;
   if (memory.size() < own) return;
   const auto integer = [&](std::size_t i) { return static_cast<int>(memory[i]); };
   method_ = static_cast<Method>(integer(0));
-  votes_ = integer(1);
-  against_ = integer(2);
-  returns_ = integer(3);
-  trial_ = integer(4);
-  spent_ = memory[5];
-  next_trial_ = memory[6];
-  rival_ = memory[7];
-  before_ = memory[8];
+  home_ = static_cast<Method>(integer(1));
+  votes_ = integer(2);
+  against_ = integer(3);
+  returns_ = integer(4);
+  trial_ = integer(5);
+  spent_ = memory[6];
+  next_trial_ = memory[7];
+  rival_ = memory[8];
+  before_ = memory[9];
   rock_.recall({memory.begin() + own, memory.end()});
 }
 

@@ -32,8 +32,10 @@ class AutoStep final : public SingleStep {
   Attempt trial(const Point& from, double dt, Point& to, bool& rate_known) override;
   [[nodiscard]] int error_power() const override { return 5; }
   [[nodiscard]] SingleStep& in_use();
-  void consider_leaving_the_pair();
+  void consider_leaving_the_pair(double dt);
   void consider_leaving_rock4(double dt, double wanted);
+  /// Begins a trial if enough has been spent; `cost` is that of the step of dt in velocities.
+  void try_rosenbrock4(double dt, double cost);
   /// May replace the proposal by the step of the method it goes back to.
   void consider_leaving_rosenbrock4(const Point& at, double wanted, Attempt& verdict);
   /// Counts a vote for moving, or none; true when there are enough in a row.
@@ -46,14 +48,15 @@ class AutoStep final : public SingleStep {
   Eigen::Index size_ = 0;
   double longest_ = 0.0;
   Method method_ = Method::explicit_pair;
-  int votes_ = 0;            ///< in a row for another method
-  int against_ = 0;          ///< steps in a row that did not confirm them
-  int returns_ = 0;          ///< from rock4 to the pair
-  int trial_ = 0;            ///< steps left of a trial, 0 outside
-  double spent_ = 0.0;       ///< velocities by rock4 since rosenbrock4 was last in use
-  double next_trial_ = 0.0;  ///< what they must exceed for the next trial
-  double rival_ = 0.0;       ///< rock4's progress per velocity when the trial began
-  double before_ = 0.0;      ///< and its step
+  Method home_ = Method::explicit_pair;  ///< where a failed trial goes back to
+  int votes_ = 0;                        ///< in a row for another method
+  int against_ = 0;                      ///< steps in a row that did not confirm them
+  int returns_ = 0;                      ///< from rock4 to the pair
+  int trial_ = 0;                        ///< steps left of a trial, 0 outside
+  double spent_ = 0.0;                   ///< velocities of explicit steps longer than the fastest decay
+  double next_trial_ = 0.0;              ///< what they must exceed for the next trial
+  double rival_ = 0.0;                   ///< progress per velocity before the trial began
+  double before_ = 0.0;                  ///< and its step
   DormandPrince pair_;
   Rock4 rock_;
   std::unique_ptr<SingleStep> rosenbrock_;  ///< empty without a Jacobian

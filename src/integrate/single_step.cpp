@@ -40,8 +40,9 @@ Attempt SingleStep::attempt(const Point& from, double dt, Point& to) {
     verdict = trial(from, dt, to, rate_known);
     // Odeint takes a NaN for a success: its error test is false for a NaN. Hence the look at every entry.
     Eigen::Index bad = first_non_finite(to.state);
-    if (bad < 0 && !verdict.accepted) return verdict;
-    if (bad < 0) {
+    const bool judged = bad < 0 && verdict.finite;  // the error estimate may overflow where the state does not
+    if (judged && !verdict.accepted) return verdict;
+    if (judged) {
       if (!rate_known) velocity(to.state, to.rate);
       bad = first_non_finite(to.rate);
     }

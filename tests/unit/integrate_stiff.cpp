@@ -131,6 +131,21 @@ BOOST_AUTO_TEST_CASE(auto_stays_with_the_pair_where_accuracy_bounds_the_step) {
   BOOST_TEST(chosen.evaluations <= pair.evaluations);  // judged by the mean square its steps are no shorter
 }
 
+// First steps of all lengths: some end in a state that is a number while their error over its scale is none.
+BOOST_AUTO_TEST_CASE(an_error_estimate_that_overflows_is_a_rejection) {
+  const Field field(Eigen::VectorXd::Ones(1),
+                    [](const Eigen::VectorXd& y, Eigen::VectorXd& rate) { rate = -1e10 * y.array().pow(5).matrix(); });
+  for (const char* stepper : {"dopri5", "cash_karp54", "auto"}) {
+    for (double exponent = -11.0; exponent < -1.0; exponent += 0.05) {
+      StepperOptions options = with(stepper);
+      options.step = std::pow(10.0, exponent);
+      options.maximum_steps = 10000;
+      const Outcome outcome = integrate(field, {0.0, 1.0}, options);
+      BOOST_TEST(static_cast<int>(outcome.status) == static_cast<int>(iclflow::Status::completed));
+    }
+  }
+}
+
 // The same pair in another order of summation: some ten roundings a step of numbers of size 1.
 BOOST_AUTO_TEST_CASE(the_pair_of_auto_is_dopri5) {
   const Field field = iclflow_tests::logistic_and_rotation();
