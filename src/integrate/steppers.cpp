@@ -20,6 +20,9 @@
 #include "auto_step.hpp"
 #include "cholesky_kernels.hpp"
 #include "rock4.hpp"
+#ifdef ICLFLOW_CVODE
+#include "cvode_step.hpp"
+#endif
 #include "single_step.hpp"
 
 namespace iclflow {
@@ -198,8 +201,20 @@ const std::vector<StepperInfo>& steppers() {
       {"rosenbrock4", 4, true, true, "Hairer & Wanner, Solving Ordinary Differential Equations II, RODAS (1996)"},
       {"rock4", 4, true, false, "stabilised explicit, any size: Abdulle, SIAM J. Sci. Comput. 23, 2041 (2002)"},
       {"auto", 5, true, false,
-       "dopri5, then rock4 or rosenbrock4 where stability bounds the step: Hairer & Wanner II, IV.2 (1996)"}};
+       "dopri5, then rock4 or rosenbrock4 where stability bounds the step: Hairer & Wanner II, IV.2 (1996)"},
+#ifdef ICLFLOW_CVODE
+      {"cvode", 1, true, false, "BDF and Krylov of SUNDIALS: Hindmarsh et al., ACM Trans. Math. Softw. 31, 363 (2005)"},
+#endif
+  };
   return list;
+}
+
+bool has_cvode() {
+#ifdef ICLFLOW_CVODE
+  return true;
+#else
+  return false;
+#endif
 }
 
 std::unique_ptr<SingleStep> make_single_step(const OdeSystem& system, const StepperOptions& options) {
@@ -217,6 +232,9 @@ std::unique_ptr<SingleStep> make_single_step(const OdeSystem& system, const Step
   if (name == "rosenbrock4") return std::make_unique<Rosenbrock>(system, options);
   if (name == "rock4") return std::make_unique<Rock4>(system, options);
   if (name == "auto") return std::make_unique<AutoStep>(system, options);
+#ifdef ICLFLOW_CVODE
+  if (name == "cvode") return std::make_unique<CvodeStep>(system, options);
+#endif
   throw std::invalid_argument("unknown stepper '" + name + "'");
 }
 

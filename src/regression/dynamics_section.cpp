@@ -24,6 +24,10 @@ StepperOptions read_stepper(const Section& section, double final_time, bool jaco
     if (jacobian || !info.implicit) choices.allowed.push_back(info.name);
   }
   StepperOptions options;
+  if (!has_cvode() && section.has("stepper") && section.text("stepper") == "cvode") {
+    section.fail("stepper", "\"cvode\" is not in this build: SUNDIALS was not found when it was configured",
+                 "install libsundials-dev and configure again, or \"auto\"");
+  }
   options.stepper = section.choice("stepper", choices, "dopri5");
   if (!stepper_named(options.stepper).adaptive) options.step = section.number("step", Sign::positive);
   options.relative_tolerance = section.number("relative_tolerance", Sign::positive, options.relative_tolerance);

@@ -121,6 +121,9 @@ class Regression final : public System {
     for (const StepperInfo& info : steppers()) {
       entries.push_back({"steppers", std::string(info.name), describe_stepper(info)});
     }
+    if (!has_cvode()) {
+      entries.push_back({"steppers", "cvode", "not in this build: SUNDIALS was not found when it was configured"});
+    }
     for (const FigureKind& figure : figure_kinds()) {
       entries.push_back({"figures", std::string(figure.name), std::string(figure.description)});
     }

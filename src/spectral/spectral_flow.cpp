@@ -127,6 +127,17 @@ void SpectralFlow::jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& derivativ
   derivative = -(parts_->speed.asDiagonal() * derivative * slope.asDiagonal());
 }
 
+void SpectralFlow::jacobian_product(const Eigen::VectorXd& y, const Eigen::VectorXd& direction,
+                                    Eigen::VectorXd& product) const {
+  // the same times a direction: one product with the Hessian              theory: eq:chart-jacobian
+  const Eigen::VectorXd x = products(y);
+  Eigen::VectorXd along;
+  parts_->mobility.slope(x, along);
+  along.array() *= direction.array();
+  parts_->loss->hessian_vector(x, along, product);
+  product.array() *= -parts_->speed.array();
+}
+
 bool SpectralFlow::symmetrised_jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& matrix,
                                         Eigen::VectorXd& scale) const {
   const Eigen::VectorXd x = products(y);

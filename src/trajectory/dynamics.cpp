@@ -15,6 +15,13 @@ void OdeSystem::jacobian(const Eigen::VectorXd& /*y*/, Eigen::MatrixXd& /*deriva
   throw std::logic_error("this dynamics has no Jacobian");
 }
 
+void OdeSystem::jacobian_product(const Eigen::VectorXd& y, const Eigen::VectorXd& direction,
+                                 Eigen::VectorXd& product) const {
+  Eigen::MatrixXd derivative;
+  jacobian(y, derivative);
+  product.noalias() = derivative * direction;
+}
+
 bool OdeSystem::symmetrised_jacobian(const Eigen::VectorXd& /*y*/, Eigen::MatrixXd& /*matrix*/,
                                      Eigen::VectorXd& /*scale*/) const {
   return false;

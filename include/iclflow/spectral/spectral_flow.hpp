@@ -33,6 +33,8 @@ class SpectralFlow final : public OdeSystem {
   void error_scale(const Eigen::VectorXd& y, double absolute, double relative, Eigen::VectorXd& scale) const override;
   [[nodiscard]] bool has_jacobian() const override { return true; }
   void jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& derivative) const override;
+  void jacobian_product(const Eigen::VectorXd& y, const Eigen::VectorXd& direction,
+                        Eigen::VectorXd& product) const override;
   bool symmetrised_jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& matrix, Eigen::VectorXd& scale) const override;
   [[nodiscard]] std::string component(Eigen::Index i) const override;
 

@@ -36,6 +36,9 @@ class OdeSystem : public Dynamics {
   [[nodiscard]] virtual bool has_jacobian() const { return false; }
   /// d velocity / d y. Throws std::logic_error unless has_jacobian().
   virtual void jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& derivative) const;
+  /// (d velocity / d y) direction. Throws std::logic_error unless has_jacobian(). Default: by jacobian().
+  virtual void jacobian_product(const Eigen::VectorXd& y, const Eigen::VectorXd& direction,
+                                Eigen::VectorXd& product) const;
   /// d velocity / d y = -diag(scale) matrix diag(1 / scale) with a symmetric matrix, as for a gradient flow. False
   /// where there is no such form; has_jacobian() may hold nevertheless.
   virtual bool symmetrised_jacobian(const Eigen::VectorXd& y, Eigen::MatrixXd& matrix, Eigen::VectorXd& scale) const;
