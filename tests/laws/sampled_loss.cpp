@@ -121,27 +121,6 @@ BOOST_AUTO_TEST_CASE(the_length_of_the_query_makes_almost_no_noise) {
   BOOST_TEST(std::abs(loss.value(nothing) - 0.5) < 4.5 * *loss.standard_error(nothing));
 }
 
-BOOST_AUTO_TEST_CASE(threads_do_not_change_a_bit, *boost::unit_test::label("parallel")) {
-  const auto c = spectral_cases::of_large_context().front();
-  const auto blocks = Coordinates::blocks(c.problem);
-  const VectorXd x = state_of(c, blocks);
-  const VectorXd direction = (x.array() * 3.0).cos().matrix();
-  const SampledLoss one(c.problem, blocks, {200, 7, 1});
-  const SampledLoss three(c.problem, blocks, {200, 7, 3});
-  VectorXd a;
-  VectorXd b;
-  one.gradient(x, a);
-  three.gradient(x, b);
-  BOOST_TEST((a.array() == b.array()).all());
-  one.hessian_vector(x, direction, a);
-  three.hessian_vector(x, direction, b);
-  BOOST_TEST((a.array() == b.array()).all());
-  BOOST_TEST(one.value(x) == three.value(x));
-  BOOST_TEST(*one.standard_error(x) == *three.standard_error(x));
-  const SampledLoss other(c.problem, blocks, {200, 8, 1});
-  BOOST_TEST(other.value(x) != one.value(x));
-}
-
 // Contexts beyond the memory limit are drawn anew each time, the same numbers: 64 x 128 x 1024 = 8.4e6 of them here.
 // The mean over the first half by hand.
 BOOST_AUTO_TEST_CASE(contexts_that_are_not_kept_are_the_same) {

@@ -23,6 +23,7 @@ struct PackedWeights {
   explicit PackedWeights(const WeightLayout& layout);
   [[nodiscard]] std::size_t tokens() const { return dimension + tasks; }
   [[nodiscard]] std::size_t width() const { return heads * row; }
+  [[nodiscard]] std::size_t bytes() const { return (dimension + tasks) * width() * sizeof(T); }
   void set(const ActingWeights& weights);
   void clear();
 
