@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Coefficients of the stabilised explicit method of order 4 (stepper "rock4"), derived as theory/10-steppers.md says.
 
-usage: theory/rock4_coefficients.py > src/integrate/rock4_coefficients.inc
+usage: theory/rock4_coefficients.py   prints the rows of src/integrate/rock4_coefficients.hpp
 
 For each number of stages s: the real stability interval [-l, 0], the coefficients a_ij, b_j of the four finishing stages, and the
 weights d_j of the error estimate. The other m = s - 4 stages follow from these (rock4.cpp).
@@ -137,13 +137,13 @@ def solve_finishing(w):
 
 
 def error_weights(w, a, b):
-    """d with sum d = sum d c = sum d c^2 = sum d (a c) = 0 over the four stages and the end; sum d a a c = 0.1 / 24."""
+    """d with sum d = sum d c = sum d c^2 = sum d (a c) = 0 over the four stages and the end; sum d a a c = 0.02 / 24."""
     a21, a31, a32, a41, a42, a43 = a
     c = np.array([0, a21, a31 + a32, a41 + a42 + a43, w[0]])
     ac = np.array([0, 0, a32 * c[1], a42 * c[1] + a43 * c[2], w[1]])
     aac = np.array([0, 0, 0, a43 * ac[2], w[3]])
     d = np.linalg.svd(np.array([np.ones(5), c, c**2, ac]))[2][-1]
-    return d * (0.1 / 24 / (d @ aac))
+    return d * (0.02 / 24 / (d @ aac))
 
 
 def main():

@@ -8,9 +8,10 @@ namespace {
 
 constexpr double pair_stability = 3.25;  ///< of the pair on the negative real axis, 3.31 in truth
 constexpr double pair_cost = 6.0;
-constexpr double decayed = 1.0;      ///< scaled step at which the fastest variables have no transient left to follow
-constexpr double pair_ground = 2.5;  ///< scaled step below which the pair costs no more than rock4
-constexpr double margin = 1.2;       ///< by which a method must be better to be moved to
+constexpr double decayed = 1.0;  ///< scaled step at which the fastest variables have no transient left to follow
+constexpr double enough_for_rock4 =
+    1.5;                        ///< scaled step above which rock4's five velocities go farther than the pair's six
+constexpr double margin = 1.2;  ///< by which a method must be better to be moved to
 constexpr int steps_to_leave_pair = 15;  ///< Hairer's
 constexpr int steps_to_forget = 6;       ///< Hairer's
 constexpr int steps_to_return = 10;      ///< to the pair
@@ -71,7 +72,7 @@ void AutoStep::consider_leaving_the_pair(double dt) {
   const double scaled = pair_.scaled_step();
   if (scaled > decayed) spent_ += pair_cost;
   const int needed = steps_to_leave_pair << std::min(returns_, most_doublings);
-  if (vote(scaled > pair_stability, needed)) {
+  if (vote(scaled > enough_for_rock4, needed)) {
     move_to(Method::stabilised);
   } else {
     try_rosenbrock4(dt, pair_cost);
@@ -81,7 +82,7 @@ void AutoStep::consider_leaving_the_pair(double dt) {
 void AutoStep::consider_leaving_rock4(double dt, double wanted) {
   const double cost = Rock4::cost(dt * rock_.radius());
   spent_ += cost;
-  if (vote(wanted * rock_.radius() < pair_ground, steps_to_return)) {
+  if (vote(wanted * rock_.radius() < enough_for_rock4, steps_to_return)) {
     ++returns_;
     move_to(Method::explicit_pair);
   } else {
