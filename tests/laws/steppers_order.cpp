@@ -49,8 +49,9 @@ void check_order(const iclflow::StepperInfo& info) {
 }
 
 BOOST_AUTO_TEST_CASE(the_error_of_each_falls_with_its_stated_order) {
-  BOOST_TEST_REQUIRE(iclflow::steppers().size() == 9U);
+  BOOST_TEST_REQUIRE(iclflow::steppers().size() == (iclflow::has_cvode() ? 10U : 9U));
   for (const iclflow::StepperInfo& info : iclflow::steppers()) {
+    if (info.name == "cvode") continue;  // has no order of its own
     BOOST_TEST_CONTEXT(info.name) check_order(info);
   }
 }
