@@ -24,6 +24,8 @@ constexpr std::size_t longest_label = 58;
 std::string with_error(double value, double error) {
   const std::string sign = value < 0.0 ? "−" : "";
   if (!(error > 0.0) || !std::isfinite(error)) return fmt::format("{}{:.4g}", sign, std::abs(value));
+  // exact but for rounding: an error of many zeros says nothing and does not fit
+  if (error < 1e-6 * std::abs(value)) return fmt::format("{}{:.6g}", sign, std::abs(value));
   const int digits = std::clamp(1 - static_cast<int>(std::floor(std::log10(error))), 0, 9);
   return fmt::format("{}{:.{}f} ± {:.{}f}", sign, std::abs(value), digits, error, digits);
 }
@@ -114,7 +116,8 @@ void set_logarithmic_axis(std::ostream& out, char axis, const Range& range) {
   out << "set logscale " << axis << "\nset " << axis << "range [" << number(range.low) << ":" << number(range.high)
       << "]\nset m" << axis << "tics 10\n";
   if (decades >= 3.0) {
-    out << "set format " << axis << " '10^{%T}'\nset " << axis << "tics auto\n";
+    const double step = std::pow(10.0, std::ceil(decades / 6.0));  // about six labels, whatever the range
+    out << "set format " << axis << " '10^{%T}'\nset " << axis << "tics " << number(step) << "\n";
     return;
   }
   const bool fine = decades < 0.7;
