@@ -6,8 +6,8 @@ namespace iclflow {
 
 namespace {
 
-/// Partial sums of a batch, of so many bytes each. A part is worth the clearing and adding of its sum; there are never so
-/// many that memory grows with the batch, and few where they are large. Never a matter of the threads.
+/// Partial sums of a batch, of so many bytes each. A part is worth the clearing and adding of its sum; there are never
+/// so many that memory grows with the batch, and few where they are large. Never a matter of the threads.
 std::size_t parts_of(std::size_t contexts, std::size_t bytes) {
   constexpr std::size_t worthwhile = 32;
   constexpr std::size_t memory = std::size_t{1} << 30U;
