@@ -167,17 +167,17 @@ void softmax_all(T* scores, std::size_t stride, std::size_t length, std::size_t 
 }
 
 template <typename T>
-void softmax_backward_all(const T* p, T* dp, std::size_t stride, std::size_t heads) {
+void softmax_backward_all(const T* p, T* dp, std::size_t stride, std::size_t length, std::size_t heads) {
   const Tag<T> d;
   using V = hn::Vec<Tag<T>>;
   for (std::size_t h = 0; h < heads; ++h) {
     const T* weight = p + h * stride;
     T* slope = dp + h * stride;
     V sum = hn::Zero(d);
-    for (std::size_t l = 0; l < stride; l += hn::Lanes(d))
+    for (std::size_t l = 0; l < length; l += hn::Lanes(d))
       sum = hn::MulAdd(hn::Load(d, weight + l), hn::Load(d, slope + l), sum);
     const V mean = hn::SumOfLanes(d, sum);
-    for (std::size_t l = 0; l < stride; l += hn::Lanes(d)) {
+    for (std::size_t l = 0; l < length; l += hn::Lanes(d)) {
       hn::Store(hn::Mul(hn::Load(d, weight + l), hn::Sub(hn::Load(d, slope + l), mean)), d, slope + l);
     }
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "iclflow/attention/score_space.hpp"
@@ -13,7 +14,7 @@ namespace iclflow {
 
 namespace {
 
-constexpr std::size_t most_parts = 32;
+constexpr std::size_t largest_number_of_parts = 32;
 constexpr std::size_t groups_per_part = 4;  ///< at least: a partial sum is as large as all weights
 
 std::size_t size_of(Eigen::Index count) { return static_cast<std::size_t>(count); }
@@ -22,6 +23,15 @@ std::vector<std::size_t> block_begins(const Problem& problem) {
   std::vector<std::size_t> begins;
   for (int i = 0; i <= problem.tasks(); ++i) begins.push_back(size_of(problem.block_begin(i)));
   return begins;
+}
+
+/// c_h: z^h follows V^h = W^h q while |V^h| is below sqrt(2 ln L), about the longest of L tokens, and stays there
+/// beyond; |V^h|^2 is |W^h|^2 on average. Any number fixed before the draw leaves the mean as it is.
+///                                                                         theory: eq:score-space-control
+double linear_share(const Matrix& w, std::size_t length) {
+  const double longest = std::sqrt(2.0 * std::log(static_cast<double>(length)));
+  const double size = w.norm();
+  return size > longest ? longest / size : 1.0;
 }
 
 template <typename Left, typename Right>
@@ -68,6 +78,15 @@ struct ScoreSpaceGradient<T>::Parts {
   // Of the weights that are looked at, in the Phi, Psi basis.
   std::vector<Matrix> w, u;
   std::vector<Matrix> shared;  ///< a_k N_k
+
+  /// c_h as the contexts' sums were made with it.
+  [[nodiscard]] double linear(std::size_t h) const { return static_cast<double>(weights.linear[h]); }
+  /// Few partial sums where they are large; never a matter of the threads.
+  [[nodiscard]] std::size_t most_parts() const {
+    constexpr std::size_t memory = std::size_t{1} << 30U;
+    const std::size_t bytes = weights.heads * weights.dimension * weights.width * sizeof(T);
+    return std::clamp<std::size_t>(memory / bytes, 2, largest_number_of_parts);
+  }
 
   Parts(const Problem& problem, const WeightLayout& its_layout, const Rotations& its_basis, ThreadTeam& its_team)
       : layout(its_layout),
@@ -120,6 +139,7 @@ void ScoreSpaceGradient<T>::look_at(const ActingWeights& at) {
       own.u[size_of(h)] = own.basis.psi.transpose() * own.u[size_of(h)] * own.basis.psi;
     }
     Packed(&own.weights.key_query[size_of(h * d * d)], d, d) = own.w[size_of(h)].template cast<T>();
+    own.weights.linear[size_of(h)] = static_cast<T>(linear_share(own.w[size_of(h)], own.weights.length));
   }
   Matrix noise = Matrix::Zero(heads, heads);
   for (Eigen::Index k = 0; k < tasks; ++k) {
@@ -156,7 +176,7 @@ typename ScoreSpaceGradient<T>::Result ScoreSpaceGradient<T>::operator()(const A
   Parts& own = *parts_;
   look_at(weights);
   const std::size_t groups = (contexts + contexts_per_group - 1) / contexts_per_group;
-  const std::size_t parts = std::clamp<std::size_t>(groups / groups_per_part, 1, most_parts);
+  const std::size_t parts = std::clamp<std::size_t>(groups / groups_per_part, 1, own.most_parts());
   while (own.sums.size() < parts) own.sums.emplace_back(own.weights);
   own.team.run(parts, [&](std::size_t part, std::size_t worker) {
     own.sums[part].clear(own.weights);
@@ -187,8 +207,8 @@ typename ScoreSpaceGradient<T>::Result ScoreSpaceGradient<T>::collect(std::size_
   return mean;
 }
 
-/// dW^h = D_h + mean of (Vbar_h - D_h q) q^T with D_h q = Gamma0_h: rows J_k of D_h are
-///   sum_g (a_k N_k)_gh W^g_{J_k} - a_k u_kk^h E_{J_k}                       theory: eq:score-space-control
+/// dW^h = c_h D_h + mean of (Vbar_h - c_h D_h q) q^T with D_h q = Gamma0_h: rows J_k of D_h are
+///   sum_g (a_k N_k)_gh c_g W^g_{J_k} - a_k u_kk^h E_{J_k}                   theory: eq:score-space-control
 template <typename T>
 void ScoreSpaceGradient<T>::add_to_scores(std::size_t parts, double count, std::size_t h, Matrix& gradient) const {
   const Parts& own = *parts_;
@@ -207,18 +227,18 @@ void ScoreSpaceGradient<T>::add_to_scores(std::size_t parts, double count, std::
     const auto begin = static_cast<Eigen::Index>(own.weights.block_begin[k]);
     const Eigen::Index size = static_cast<Eigen::Index>(own.weights.block_begin[k + 1]) - begin;
     for (Eigen::Index g = 0; g < own.layout.heads; ++g) {
-      const double share = own.shared[k](g, column);
+      const double share = own.linear(h) * own.linear(size_of(g)) * own.shared[k](g, column);
       if (share != 0.0) slope.middleRows(begin, size) += share * own.w[size_of(g)].middleRows(begin, size);
     }
     const auto task = static_cast<Eigen::Index>(k);
-    slope.block(begin, begin, size, size).diagonal().array() -= own.amplitude[k] * own.u[h](task, task);
+    slope.block(begin, begin, size, size).diagonal().array() -= own.linear(h) * own.amplitude[k] * own.u[h](task, task);
   }
 }
 
 /// dU_ik = S_k u_ik - delta_ik c_k and
 ///   ell = (1/2) sum_k { a_k |J_k| - 2 u_kk^T c_k + sum_i u_ik^T S_k u_ik },
-/// S_k and c_k the means of a_k z^T z + (a_k tau_k + sigma^2) C and a_k z^T q over J_k; the parts with V for z have the
-/// means a_k <W^h_{J_k}, W^g_{J_k}> and a_k tr W^h_{J_k J_k}.
+/// S_k and c_k the means of a_k z^T z + (a_k tau_k + sigma^2) C and a_k z^T q over J_k; the parts with c_h V_h for z_h
+/// have the means a_k c_h c_g <W^h_{J_k}, W^g_{J_k}> and a_k c_h tr W^h_{J_k J_k}.
 ///                                                                         theory: eq:score-space-gradient-u
 template <typename T>
 double ScoreSpaceGradient<T>::add_to_values(std::size_t parts, double count, ActingWeights& gradient) const {
@@ -242,11 +262,12 @@ double ScoreSpaceGradient<T>::add_to_values(std::size_t parts, double count, Act
     Eigen::VectorXd aligned(heads);
     for (Eigen::Index h = 0; h < heads; ++h) {
       const auto rows = own.w[size_of(h)].middleRows(begin, size);
-      aligned(h) =
-          sum(&ScoreSpaceSums<T>::own, size_of(k * heads + h)) + amplitude * rows.middleCols(begin, size).trace();
+      aligned(h) = sum(&ScoreSpaceSums<T>::own, size_of(k * heads + h)) +
+                   own.linear(size_of(h)) * amplitude * rows.middleCols(begin, size).trace();
       for (Eigen::Index g = 0; g <= h; ++g) {
         overlap(h, g) = sum(&ScoreSpaceSums<T>::overlap, size_of((k * heads + h) * heads + g)) +
-                        amplitude * rows.cwiseProduct(own.w[size_of(g)].middleRows(begin, size)).sum();
+                        own.linear(size_of(h)) * own.linear(size_of(g)) * amplitude *
+                            rows.cwiseProduct(own.w[size_of(g)].middleRows(begin, size)).sum();
         overlap(g, h) = overlap(h, g);
       }
     }
@@ -278,7 +299,8 @@ ScoreSpaceWeights<T>::ScoreSpaceWeights(std::size_t its_heads, std::size_t its_l
       key_query(aligned_zeros<T>(heads * dimension * dimension)),
       shared(aligned_zeros<T>(tasks * heads * heads)),
       own(aligned_zeros<T>(tasks * heads)),
-      noise(aligned_zeros<T>(heads * heads)) {}
+      noise(aligned_zeros<T>(heads * heads)),
+      linear(heads, T{1}) {}
 
 template <typename T>
 ScoreSpaceScratch<T>::ScoreSpaceScratch(const ScoreSpaceWeights<T>& w)

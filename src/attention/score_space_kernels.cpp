@@ -372,14 +372,15 @@ HWY_NOINLINE void slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<T>& s,
         }
         store<T>(sum, slope, at + j);
       }
-      const V<T> own = hn::Sub(inner<T>(read + at * group, q + begin * group, size),
-                               inner<T>(v + at * group, q + begin * group, size));
+      const V<T> own = hn::NegMulAdd(hn::Set(d, w.linear[h]), inner<T>(v + at * group, q + begin * group, size),
+                                     inner<T>(read + at * group, q + begin * group, size));
       T* own_sum = &sums.own[lane];
       store<T>(hn::MulAdd(present, hn::Mul(amplitude, own), load<T>(own_sum, i * heads + h)), own_sum, i * heads + h);
       for (std::size_t g = 0; g <= h; ++g) {
         const std::size_t other = g * w.dimension + begin;
-        const V<T> power = hn::Sub(inner<T>(read + at * group, read + other * group, size),
-                                   inner<T>(v + at * group, v + other * group, size));
+        const V<T> power =
+            hn::NegMulAdd(hn::Set(d, w.linear[h] * w.linear[g]), inner<T>(v + at * group, v + other * group, size),
+                          inner<T>(read + at * group, read + other * group, size));
         const V<T> term = hn::MulAdd(spread, load(&s.overlap[lane], h * heads + g), hn::Mul(amplitude, power));
         T* overlap_sum = &sums.overlap[lane];
         const std::size_t entry = (i * heads + h) * heads + g;
@@ -437,7 +438,7 @@ HWY_NOINLINE void score_slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScratch<
 }
 
 /// Vbar_h = B Z^T Sbar_h + Pi y_h,  y_{h, J_k} = (1 - C_hh) Gamma_{h, J_k} + B_{J_k} cross_kh, less the linear part
-/// Gamma0_{J_k} = a_k (V_{J_k} N_k - q_{J_k} u_kk^T).
+/// c_h Gamma0_{h, J_k}, Gamma0_{J_k} = a_k (c V_{J_k} N_k - q_{J_k} u_kk^T).
 ///                                                               theory: eq:score-space-gradient-w,
 ///                                                               eq:score-space-control
 template <typename T>
@@ -465,11 +466,11 @@ HWY_NOINLINE void direction_slopes(const ScoreSpaceWeights<T>& w, ScoreSpaceScra
     }
     T* out = &s.direction_slope[h * size * group + lane];
     for (std::size_t i = 0; i < w.tasks; ++i) {
-      const V<T> own = hn::Set(d, w.own[i * heads + h]);
+      const V<T> own = hn::Set(d, w.linear[h] * w.own[i * heads + h]);
       for (std::size_t j = w.block_begin[i]; j < w.block_begin[i + 1]; ++j) {
         V<T> sum = hn::MulAdd(own, load(&s.normals[lane], j), load<T>(rest, j));
         for (std::size_t g = 0; g < heads; ++g) {
-          sum = hn::NegMulAdd(hn::Set(d, w.shared[(i * heads + g) * heads + h]),
+          sum = hn::NegMulAdd(hn::Set(d, w.linear[h] * w.linear[g] * w.shared[(i * heads + g) * heads + h]),
                               load(&s.directions[lane], g * size + j), sum);
         }
         for (std::size_t k = 0; k < rank; ++k) sum = hn::MulAdd(load(basis, k * size + j), load<T>(along, k), sum);

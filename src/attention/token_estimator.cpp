@@ -115,7 +115,7 @@ double TokenPass<T>::pass(const PackedWeights<T>& w, const Context<T>& context, 
   k.products(w.output_value.get(), width_, tasks_, residual, residual_stride_, 1, pooled_slope_.get(), width_);
   k.scores(values, context.stride, length, value_rows, pooled_slope_.get() + w.value_begin, row_, w.heads,
            attention_slope_.get(), attention_stride_);
-  k.softmax_backward(attention_.get(), attention_slope_.get(), attention_stride_, w.heads);
+  k.softmax_backward(attention_.get(), attention_slope_.get(), attention_stride_, length, w.heads);
   k.pool(context.tokens, context.stride, length, w.key_rows, attention_slope_.get(), attention_stride_, w.heads,
          direction_slope_.get() + c * width_, row_);
   return loss;

@@ -1,6 +1,7 @@
 #include "auto_step.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace iclflow {
@@ -113,7 +114,12 @@ void AutoStep::consider_leaving_rosenbrock4(const Point& at, double wanted, Atte
     }
     return;
   }
-  const double stable = pair_stability / rock_.update_radius(at);
+  double stable = 0.0;
+  try {
+    stable = pair_stability / rock_.update_radius(at);
+  } catch (const std::domain_error&) {  // at the edge of the dynamics' domain: no vote
+    return;
+  }
   if (vote(margin * progress < std::min(wanted, stable) / pair_cost, steps_to_return)) {
     verdict.proposal = std::min(verdict.proposal, stable);
     move_to(Method::explicit_pair);

@@ -131,6 +131,7 @@ Attempt CvodeStep::trial(const Point& from, double dt, Point& to, bool& /*rate_k
   verdict.reason = s.reason;
   if (!verdict.accepted) {
     fresh_ = true;
+    to.state = from.state;
     verdict.proposal = 0.25 * dt;
     return verdict;
   }

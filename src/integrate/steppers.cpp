@@ -151,9 +151,10 @@ class Rosenbrock final : public SingleStep {
   void factorise(const State& y, double dt) {
     const double shift = 1.0 / (coefficients_.gamma * dt);
     if (at_.size() != y.size() || at_ != y) {
+      at_.resize(0);  // both may throw
       symmetric_ = system().symmetrised_jacobian(y, jacobian_, symmetriser_);
-      at_ = y;
       if (!symmetric_) system().jacobian(y, jacobian_);
+      at_ = y;
     }
     definite_ = symmetric_ && cholesky_.factor(jacobian_, shift);
     if (definite_) return;

@@ -19,7 +19,8 @@ namespace {
 /// The evaluation set is the same for every seed and every run of a problem, so that differences are the weights'.
 constexpr std::uint64_t evaluation_seed = 0;
 
-/// Gradient of the sampled loss in one of two precisions; parameters and sums over the batch stay in double.
+/// Gradient of the sampled loss in one of two precisions; parameters and the sum of the batch's parts stay in
+/// double.
 class BatchGradient {
  public:
   virtual ~BatchGradient() = default;

@@ -165,4 +165,37 @@ BOOST_AUTO_TEST_CASE(descent_keeps_the_conditions) {
   BOOST_TEST(words->find("K_Y^T K_X of head 0") != std::string::npos);
 }
 
+// However long the directions are: where attention saturates the part of known mean must not add noise.
+BOOST_AUTO_TEST_CASE(varies_less_than_token_gradients_at_any_size_of_weights) {
+  Problem p;
+  p.task_dimensions = {5, 5};
+  p.signal_variance = {1.0, 1.0};
+  p.context_length = 50;
+  p.heads = 2;
+  p.noise_variance = 0.1;
+  p.parametrisation = Parametrisation::merged;
+  const WeightLayout layout = WeightLayout::of(p);
+  const Rotations basis = rotations(p);
+  ThreadTeam team(1);
+  TokenEstimator<double> tokens(p, layout, team);
+  ScoreSpaceGradient<double> score_space(p, layout, basis, team);
+  constexpr int draws = 60;
+  const auto variance = [&](auto& estimator, Stream stream, const Eigen::VectorXd& weights) {
+    Eigen::VectorXd gradient;
+    Eigen::VectorXd sum = Eigen::VectorXd::Zero(layout.size());
+    double squares = 0.0;
+    for (std::uint32_t k = 0; k < draws; ++k) {
+      pull_back(layout, weights, estimator(acting(layout, weights), {7, stream, k, 0}, 100).gradient, gradient);
+      sum += gradient;
+      squares += gradient.squaredNorm();
+    }
+    return (squares - sum.squaredNorm() / draws) / (draws - 1);
+  };
+  for (const double scale : {0.1, 1.0, 10.0}) {
+    const Eigen::VectorXd weights = embed(p, basis, random_start(p, scale, 3));
+    // Each variance is known to sqrt(2 / 59) = 18 % at worst; the ratio is 20 to 50.
+    BOOST_TEST(variance(tokens, Stream::training, weights) > 5.0 * variance(score_space, Stream::score_space, weights));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -99,8 +99,8 @@ inline ScoreSpaceSlope score_space_slope(const iclflow::Problem& p, const std::v
 }
 
 /// The mean over contexts 0..contexts-1 of a key, with what is linear in q replaced by its mean as in the fast code:
-///   D_h rows J_k: sum_g (a_k N_k)_gh W^g_{J_k} - a_k u_kk^h E_{J_k}; dW^h = D_h + mean of (Vbar_h - D_h q) q^T,
-/// and (V, V) and (V, q) products likewise for U and the loss.
+///   D_h rows J_k: c_h { sum_g (a_k N_k)_gh c_g W^g_{J_k} - a_k u_kk^h E_{J_k} }; dW^h = D_h + mean of (Vbar_h - D_h q)
+/// q^T, c_h = min(1, sqrt(2 ln L) / |W^h|), and (c V, c V) and (c V, q) products likewise for U and the loss.
 inline ScoreSpaceSlope score_space_mean(const iclflow::Problem& p, const std::vector<iclflow::Matrix>& w,
                                         const std::vector<iclflow::Matrix>& u, const iclflow::StreamKey& key,
                                         std::size_t contexts) {
@@ -111,6 +111,13 @@ inline ScoreSpaceSlope score_space_mean(const iclflow::Problem& p, const std::ve
   const auto length = static_cast<std::size_t>(p.context_length);
   const int tasks = p.tasks();
   const auto at = [](std::size_t n) { return static_cast<Eigen::Index>(n); };
+  std::vector<double> c(heads);
+  std::vector<iclflow::Matrix> scaled;
+  for (std::size_t h = 0; h < heads; ++h) {
+    const double longest = std::sqrt(2.0 * std::log(static_cast<double>(length)));
+    c[h] = w[h].norm() > longest ? longest / w[h].norm() : 1.0;
+    scaled.emplace_back(c[h] * w[h]);
+  }
   std::vector<iclflow::Matrix> linear(heads, iclflow::Matrix::Zero(at(d), at(d)));
   for (int k = 0; k < tasks; ++k) {
     const int begin = p.block_begin(k);
@@ -119,9 +126,9 @@ inline ScoreSpaceSlope score_space_mean(const iclflow::Problem& p, const std::ve
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t g = 0; g < heads; ++g) {
         const double shared = u[g].col(k).dot(u[h].col(k));
-        linear[h].middleRows(begin, size) += a * shared * w[g].middleRows(begin, size);
+        linear[h].middleRows(begin, size) += c[h] * a * shared * scaled[g].middleRows(begin, size);
       }
-      linear[h].block(begin, begin, size, size).diagonal().array() -= a * u[h](k, k);
+      linear[h].block(begin, begin, size, size).diagonal().array() -= c[h] * a * u[h](k, k);
     }
   }
   ScoreSpaceSlope mean;
@@ -129,10 +136,10 @@ inline ScoreSpaceSlope score_space_mean(const iclflow::Problem& p, const std::ve
   mean.u.assign(heads, iclflow::Matrix::Zero(tasks, tasks));
   std::vector<double> normals(iclflow::whole_groups<double>(group * (d + length * rank)));
   const auto share = 1.0 / static_cast<double>(contexts);
-  for (std::size_t c = 0; c < contexts; ++c) {
-    const auto number = static_cast<std::uint32_t>(c / group);
+  for (std::size_t context = 0; context < contexts; ++context) {
+    const auto number = static_cast<std::uint32_t>(context / group);
     iclflow::fill_normals({key.seed, key.stream, key.step, number}, 0, normals.data(), normals.size());
-    const double* mine = normals.data() + c % group;
+    const double* mine = normals.data() + context % group;
     Eigen::VectorXd q(at(d));
     for (std::size_t j = 0; j < d; ++j) q(at(j)) = mine[j * group];
     Eigen::MatrixXd z(at(length), at(rank));
@@ -140,7 +147,11 @@ inline ScoreSpaceSlope score_space_mean(const iclflow::Problem& p, const std::ve
       for (std::size_t k = 0; k < rank; ++k) z(at(l), at(k)) = mine[(d + l * rank + k) * group];
     }
     Eigen::MatrixXd directions(at(d), at(heads));
-    for (std::size_t h = 0; h < heads; ++h) directions.col(at(h)) = w[h] * q;
+    Eigen::MatrixXd linear_part(at(d), at(heads));  // c V
+    for (std::size_t h = 0; h < heads; ++h) {
+      directions.col(at(h)) = w[h] * q;
+      linear_part.col(at(h)) = scaled[h] * q;
+    }
     const ScoreSpaceSlope one = score_space_slope(p, w, u, q, score_basis(directions), z);
     mean.loss += share * one.loss;
     for (std::size_t h = 0; h < heads; ++h) {
@@ -151,14 +162,15 @@ inline ScoreSpaceSlope score_space_mean(const iclflow::Problem& p, const std::ve
       const int begin = p.block_begin(k);
       const int size = p.block_begin(k + 1) - begin;
       const double a = p.response_factor() * p.response_factor() * p.signal_variance[static_cast<std::size_t>(k)];
-      const auto rows = directions.middleRows(begin, size);
+      const auto rows = linear_part.middleRows(begin, size);
       mean.loss += 0.5 * share * a * (size - q.segment(begin, size).squaredNorm());
       Eigen::MatrixXd power = -(rows.transpose() * rows);
       Eigen::VectorXd aligned = -(rows.transpose() * q.segment(begin, size));
       for (std::size_t h = 0; h < heads; ++h) {
-        aligned(at(h)) += w[h].block(begin, begin, size, size).trace();
+        aligned(at(h)) += scaled[h].block(begin, begin, size, size).trace();
         for (std::size_t g = 0; g < heads; ++g) {
-          power(at(h), at(g)) += w[h].middleRows(begin, size).cwiseProduct(w[g].middleRows(begin, size)).sum();
+          power(at(h), at(g)) +=
+              scaled[h].middleRows(begin, size).cwiseProduct(scaled[g].middleRows(begin, size)).sum();
         }
       }
       for (int i = 0; i < tasks; ++i) {

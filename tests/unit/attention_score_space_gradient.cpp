@@ -76,6 +76,9 @@ BOOST_AUTO_TEST_CASE(equals_the_plain_formula_for_any_number_of_heads) {
   }
 }
 
+// The dense weights above are long enough for their linear part to be scaled down, these are not.
+BOOST_AUTO_TEST_CASE(equals_the_plain_formula_at_small_weights) { check_against_plain(wide(3), dense(wide(3), 0.1)); }
+
 BOOST_AUTO_TEST_CASE(equals_the_plain_formula_in_rotated_bases_and_for_one_task) {
   check_against_plain(wide(4, Rotation::random), dense(wide(4, Rotation::random)));
   Problem p = wide(2);

@@ -35,8 +35,9 @@ struct Kernels {
                std::size_t weight_stride, std::size_t heads, T* out, std::size_t out_stride);
   /// In place, every head: scores -> softmax over the first `length` tokens, zero from there to the stride.
   void (*softmax)(T* scores, std::size_t stride, std::size_t length, std::size_t heads);
-  /// In place, every head: dp -> p * (dp - <p, dp>), the derivative with respect to the scores.
-  void (*softmax_backward)(const T* p, T* dp, std::size_t stride, std::size_t heads);
+  /// In place, every head: dp -> p * (dp - <p, dp>), the derivative with respect to the scores. Touches no entry but
+  /// those of the vectors that hold the first `length`: what scores wrote.
+  void (*softmax_backward)(const T* p, T* dp, std::size_t stride, std::size_t length, std::size_t heads);
   /// out[l] = sum_row weight[row] tokens[row, l] + noise_deviation * noise[l]; noise may be null, out need not be
   /// aligned: whole vectors are written.
   void (*responses)(const T* tokens, std::size_t stride, std::size_t length, std::size_t rows, const T* weight,
@@ -78,7 +79,7 @@ void softmax(T* scores, std::size_t stride, std::size_t length, std::size_t head
 
 template <typename T>
 void softmax_backward(const T* p, T* dp, std::size_t stride, std::size_t heads) {
-  kernels<T>().softmax_backward(p, dp, stride, heads);
+  kernels<T>().softmax_backward(p, dp, stride, stride, heads);
 }
 
 template <typename T>

@@ -23,6 +23,7 @@ struct ScoreSpaceWeights {
   AlignedArray<T> shared;                ///< a_k N_k: I x H x H
   AlignedArray<T> own;                   ///< a_k u_kk: I x H
   AlignedArray<T> noise;                 ///< sigma^2 sum_k N_k: H x H
+  std::vector<T> linear;                 ///< c_h: c_h V_h stands for z_h in the part of known mean
 
   /// All arrays zero.
   ScoreSpaceWeights(std::size_t heads, std::size_t length, std::vector<std::size_t> block_begin);
@@ -55,9 +56,10 @@ struct ScoreSpaceScratch {
 /// Sums over contexts of what the gradient is made of, less its linear part (theory: eq:score-space-control).
 template <typename T>
 struct ScoreSpaceSums {
-  AlignedArray<T> key_query;  ///< (H d) x width: sum (Vbar - Gamma0) q^T
-  AlignedArray<T> overlap;    ///< I x H x H x 16, h' <= h: a_k (z^T z - V^T V)_{J_k} + (a_k tau_k + sigma^2) C
-  AlignedArray<T> own;        ///< I x H x 16: a_k (z - V)_{J_k}^T q
+  AlignedArray<T> key_query;  ///< (H d) x width: sum (Vbar_h - c_h Gamma0_h) q^T
+  AlignedArray<T>
+      overlap;  ///< I x H x H x 16, h' <= h: a_k (z_h^T z_g - c_h c_g V_h^T V_g)_{J_k} + (a_k tau_k + sigma^2) C
+  AlignedArray<T> own;  ///< I x H x 16: a_k (z_h - c_h V_h)_{J_k}^T q
   explicit ScoreSpaceSums(const ScoreSpaceWeights<T>& weights);
   void clear(const ScoreSpaceWeights<T>& weights);
 };
