@@ -279,4 +279,13 @@ BOOST_AUTO_TEST_CASE(json_is_refused_with_a_pointer) {
   BOOST_TEST(good.out.find("{\"loss\":0.125,") == 0U, good.out);
 }
 
+BOOST_AUTO_TEST_CASE(a_stepper_that_is_not_in_this_build_says_so) {
+  const Scratch scratch;
+  const bool there = program::iclflow(scratch, {"list"}).out.find("SUNDIALS was not found") == std::string::npos;
+  const auto answer = program::iclflow(
+      scratch, {"predict", scratch.write("e.toml", program::replaced(program::small_experiment(), "dopri5", "cvode"))});
+  BOOST_TEST(answer.code == (there ? 0 : 2));
+  BOOST_TEST((there || answer.err.find("not in this build") != std::string::npos), answer.err);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
