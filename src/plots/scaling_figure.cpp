@@ -116,8 +116,16 @@ void set_logarithmic_axis(std::ostream& out, char axis, const Range& range) {
   out << "set logscale " << axis << "\nset " << axis << "range [" << number(range.low) << ":" << number(range.high)
       << "]\nset m" << axis << "tics 10\n";
   if (decades >= 3.0) {
-    const double step = std::pow(10.0, std::ceil(decades / 6.0));  // about six labels, whatever the range
-    out << "set format " << axis << " '10^{%T}'\nset " << axis << "tics " << number(step) << "\n";
+    // a label at every n-th power, about six of them whatever the range
+    const int step = static_cast<int>(std::ceil(decades / 6.0));
+    out << "set " << axis << "tics (";
+    const char* separator = "";
+    for (int power = step * static_cast<int>(std::ceil(std::log10(range.low) / step)); power <= std::log10(range.high);
+         power += step) {
+      out << separator << "'10^{" << power << "}' 1e" << power;
+      separator = ", ";
+    }
+    out << ")\n";
     return;
   }
   const bool fine = decades < 0.7;
