@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_SUITE(claims_allocation)
 
 // Positive values and equal omega, as in the papers: the largest mu wins. The only exception is a head that serves
 // another task already and loses a near tie; in long contexts there is none.
-BOOST_AUTO_TEST_CASE(the_largest_value_wins) {
+BOOST_AUTO_TEST_CASE(the_largest_value_wins, *boost::unit_test::label("slow")) {
   const Survey practical = survey(tasks(3, 2, 500), 0.02, true, true);
   report("L = 500", practical);
   BOOST_TEST(practical.emerged == practical.tasks);
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(the_largest_value_wins) {
 
 // Counterexamples: with unequal omega it is the logarithmic mean of |mu| and d |omega| / s_w that counts, and of random
 // signs only like ones do. The largest mu alone wins hardly more often than one head in three.
-BOOST_AUTO_TEST_CASE(unequal_omega_and_signs) {
+BOOST_AUTO_TEST_CASE(unequal_omega_and_signs, *boost::unit_test::label("slow")) {
   const Survey positive = survey(tasks(3, 2, 500), 0.02, true, false);
   report("positive", positive);
   BOOST_TEST(positive.unexplained == 0);

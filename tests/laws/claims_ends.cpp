@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_double_winner_keeps_both_tasks_of_a_small_rival) {
 
 // Merged, one task, two heads (a, rho a): growing in proportion they emerge with the ratio rho. Above a critical ratio
 // both stay positive for ever (kappa = e); below, and with the other sign, they become the opposite pair (kappa = 1).
-BOOST_AUTO_TEST_CASE(merged_pair_or_shared_head) {
+BOOST_AUTO_TEST_CASE(merged_pair_or_shared_head, *boost::unit_test::label("slow")) {
   const Problem p = tasks(Parametrisation::merged, 2, 1);
   const auto start = [&](double first, double second) {
     const double root = std::sqrt(5.0);

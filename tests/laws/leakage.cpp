@@ -48,7 +48,7 @@ std::vector<double> leaking_entries(const WeightLayout& layout, const Eigen::Vec
 
 BOOST_AUTO_TEST_SUITE(leakage)
 
-BOOST_AUTO_TEST_CASE(falls_as_the_inverse_root_of_the_batch) {
+BOOST_AUTO_TEST_CASE(falls_as_the_inverse_root_of_the_batch, *boost::unit_test::label("slow")) {
   const Problem p = small_problem();
   const InitialState start = aligned_start(p, 0.2, 2.0);
   SimulationOptions options;
