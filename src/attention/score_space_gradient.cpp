@@ -1,11 +1,10 @@
 #include "iclflow/attention/score_space_gradient.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "iclflow/attention/partial_sums.hpp"
 #include "iclflow/attention/score_space.hpp"
 #include "iclflow/attention/score_space_kernels.hpp"
 #include "iclflow/random/normals.hpp"
@@ -14,7 +13,6 @@ namespace iclflow {
 
 namespace {
 
-constexpr std::size_t largest_number_of_parts = 32;
 constexpr std::size_t groups_per_part = 4;  ///< at least: a partial sum is as large as all weights
 
 std::size_t size_of(Eigen::Index count) { return static_cast<std::size_t>(count); }
@@ -34,35 +32,7 @@ double linear_share(const Matrix& w, std::size_t length) {
   return size > longest ? longest / size : 1.0;
 }
 
-template <typename Left, typename Right>
-std::string obstacle(const char* product, int head, const Left& left, const Right& right) {
-  const double size = (left * right).norm();
-  // Rounding of a product that vanishes, and of weights that were computed to vanish in it.
-  constexpr double rounding = 1e-12;
-  if (size <= rounding * left.norm() * right.norm()) return {};
-  return fmt::format("{} of head {} is not zero (its size is {:.3g})", product, head, size);
-}
-
 }  // namespace
-
-std::optional<std::string> score_space_obstacle(const WeightLayout& layout, const Eigen::VectorXd& weights) {
-  if (layout.parametrisation == Parametrisation::merged) return {};
-  const int d = layout.dimension;
-  const int tasks = layout.tasks;
-  for (int h = 0; h < layout.heads; ++h) {
-    // K_Y^T Q_X = K_Y^T K_X = 0,  O V_X = V_Y^T V_X = 0                     theory: eq:score-space-conditions
-    const HeadView<const double> at = head(layout, weights, h);
-    const Matrix key_y = at.k.rightCols(tasks).transpose();
-    const Matrix value_x = at.v.leftCols(d);
-    for (const std::string& words :
-         {obstacle("K_Y^T Q_X", h, key_y, Matrix(at.q.leftCols(d))),
-          obstacle("K_Y^T K_X", h, key_y, Matrix(at.k.leftCols(d))), obstacle("O V_X", h, Matrix(at.o), value_x),
-          obstacle("V_Y^T V_X", h, Matrix(at.v.rightCols(tasks).transpose()), value_x)}) {
-      if (!words.empty()) return words;
-    }
-  }
-  return {};
-}
 
 template <typename T>
 struct ScoreSpaceGradient<T>::Parts {
@@ -81,11 +51,8 @@ struct ScoreSpaceGradient<T>::Parts {
 
   /// c_h as the contexts' sums were made with it.
   [[nodiscard]] double linear(std::size_t h) const { return static_cast<double>(weights.linear[h]); }
-  /// Few partial sums where they are large; never a matter of the threads.
-  [[nodiscard]] std::size_t most_parts() const {
-    constexpr std::size_t memory = std::size_t{1} << 30U;
-    const std::size_t bytes = weights.heads * weights.dimension * weights.width * sizeof(T);
-    return std::clamp<std::size_t>(memory / bytes, 2, largest_number_of_parts);
+  [[nodiscard]] std::size_t bytes_of_sum() const {
+    return weights.heads * weights.dimension * weights.width * sizeof(T);
   }
 
   Parts(const Problem& problem, const WeightLayout& its_layout, const Rotations& its_basis, ThreadTeam& its_team)
@@ -176,7 +143,7 @@ typename ScoreSpaceGradient<T>::Result ScoreSpaceGradient<T>::operator()(const A
   Parts& own = *parts_;
   look_at(weights);
   const std::size_t groups = (contexts + contexts_per_group - 1) / contexts_per_group;
-  const std::size_t parts = std::clamp<std::size_t>(groups / groups_per_part, 1, own.most_parts());
+  const std::size_t parts = partial_sums(groups / groups_per_part, own.bytes_of_sum());
   while (own.sums.size() < parts) own.sums.emplace_back(own.weights);
   own.team.run(parts, [&](std::size_t part, std::size_t worker) {
     own.sums[part].clear(own.weights);

@@ -2,18 +2,14 @@
 
 #include <algorithm>
 
+#include "iclflow/attention/partial_sums.hpp"
+
 namespace iclflow {
 
 namespace {
 
-/// Partial sums of a batch, of so many bytes each. A part is worth the clearing and adding of its sum; there are never
-/// so many that memory grows with the batch, and few where they are large. Never a matter of the threads.
-std::size_t parts_of(std::size_t contexts, std::size_t bytes) {
-  constexpr std::size_t worthwhile = 32;
-  constexpr std::size_t memory = std::size_t{1} << 30U;
-  const std::size_t most = std::clamp(memory / bytes, std::size_t{2}, std::size_t{32});
-  return std::clamp(contexts / worthwhile, std::size_t{1}, most);
-}
+/// Contexts that make a partial sum worth its clearing and adding.
+constexpr std::size_t contexts_per_part = 32;
 
 }  // namespace
 
@@ -190,7 +186,7 @@ template <typename T>
 typename TokenEstimator<T>::Result TokenEstimator<T>::operator()(const ActingWeights& weights, const StreamKey& key,
                                                                  std::size_t contexts) {
   weights_.set(weights);
-  const std::size_t parts = parts_of(contexts, weights_.bytes());
+  const std::size_t parts = partial_sums(contexts / contexts_per_part, weights_.bytes());
   while (partial_gradient_.size() < parts) partial_gradient_.emplace_back(layout_);
   std::vector<double> partial_loss(parts);
   team_.run(parts, [&](std::size_t part, std::size_t worker) {

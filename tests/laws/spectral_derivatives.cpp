@@ -127,6 +127,11 @@ BOOST_AUTO_TEST_CASE(jacobian_is_the_derivative_of_the_velocity) {
           check(jacobian(i, j), central(along, std::abs(along(0.0)) + 1.0));
         }
       }
+      const VectorXd direction = VectorXd::LinSpaced(y.size(), -1.0, 2.0);
+      VectorXd product;
+      flow.jacobian_product(y, direction, product);
+      // two orders of summation of the same terms
+      BOOST_TEST((product - jacobian * direction).norm() < 1e-12 * (1.0 + jacobian.norm() * direction.norm()));
     }
   }
 }
