@@ -5,6 +5,17 @@
 
 namespace iclflow {
 
+namespace {
+
+/// Jobs follow each other within microseconds and a wake-up costs tens of them: yields a while before it sleeps.
+template <typename Condition>
+void yield_until(const Condition& condition) {
+  constexpr int patience = 200;  // some 50 us where no one else wants the core
+  for (int k = 0; k < patience && !condition(); ++k) std::this_thread::yield();
+}
+
+}  // namespace
+
 ThreadTeam::ThreadTeam(int threads) : guests_(IdleThreads::of_this_process().room_) {
   for (int k = 1; k < threads; ++k) {
     workers_.emplace_back([this, k](const std::stop_token& stop) { serve(stop, static_cast<std::size_t>(k)); });
@@ -34,6 +45,7 @@ void ThreadTeam::run(std::size_t parts, const std::function<void(std::size_t, st
   if (offered) idle.offer(*this);
   work(0);
   if (offered) idle.withdraw(*this);
+  yield_until([this] { return busy_ == 0; });
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return busy_ == 0; });
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -42,6 +54,7 @@ void ThreadTeam::run(std::size_t parts, const std::function<void(std::size_t, st
 void ThreadTeam::serve(const std::stop_token& stop, std::size_t worker) {
   std::size_t seen = 0;
   while (true) {
+    yield_until([&] { return round_ != seen || stop.stop_requested(); });
     {
       std::unique_lock lock(mutex_);
       if (!wake_.wait(lock, stop, [&] { return round_ != seen; })) return;

@@ -43,8 +43,8 @@ class ThreadTeam {
   const std::function<void(std::size_t, std::size_t)>* job_ = nullptr;
   std::size_t parts_ = 0;
   std::size_t next_ = 0;
-  std::size_t busy_ = 0;
-  std::size_t round_ = 0;
+  std::atomic<std::size_t> busy_{0};   ///< written under the mutex, read besides by those who yield for a while
+  std::atomic<std::size_t> round_{0};  ///< likewise
   std::exception_ptr failure_;
   std::vector<bool> guests_;           ///< places for idle threads, true: taken; guarded by IdleThreads
   std::vector<std::jthread> workers_;  // last: joined before the rest goes
