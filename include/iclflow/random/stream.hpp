@@ -11,7 +11,11 @@ enum class Stream : std::uint32_t {
   initial = 3,
   rotation = 4,
   closure = 5,
-  score_space = 6
+  score_space = 6,
+  sequences = 7,
+  teacher = 8,
+  probes = 9,
+  few_shot = 10
 };
 
 /// Names one sequence of the counter-based generator Philox4x32-10 (Salmon et al. 2011): the seed is the key,
