@@ -13,6 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace iclflow {
 namespace HWY_NAMESPACE {
+namespace stack {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t group = sequences_per_group;
@@ -522,8 +523,11 @@ const StackKernels<T>& table() {
                                            mesa<T>,      mesa_backward<T>};
   return kernels;
 }
-const StackKernels<float>& single_table() { return table<float>(); }
-const StackKernels<double>& double_table() { return table<double>(); }
+
+}  // namespace stack
+
+const StackKernels<float>& single_stack() { return stack::table<float>(); }
+const StackKernels<double>& double_stack() { return stack::table<double>(); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace iclflow
@@ -531,16 +535,16 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace iclflow {
-HWY_EXPORT(single_table);
-HWY_EXPORT(double_table);
+HWY_EXPORT(single_stack);
+HWY_EXPORT(double_stack);
 
 template <>
 const StackKernels<float>& stack_kernels<float>() {
-  return HWY_DYNAMIC_DISPATCH(single_table)();
+  return HWY_DYNAMIC_DISPATCH(single_stack)();
 }
 template <>
 const StackKernels<double>& stack_kernels<double>() {
-  return HWY_DYNAMIC_DISPATCH(double_table)();
+  return HWY_DYNAMIC_DISPATCH(double_stack)();
 }
 
 }  // namespace iclflow
