@@ -84,12 +84,9 @@ std::optional<double> standard_error(const std::vector<double>& values) {
   return values.empty() ? std::nullopt : mean_estimate(values).standard_error;
 }
 
-struct GapEstimates {
-  Estimate mean;
-  Estimate maximum;
-};
+}  // namespace
 
-GapEstimates compare_observable(const DynamicsResult& theory, const DynamicsResult& simulation,
+ObservableGap observable_gap(const DynamicsResult& theory, const DynamicsResult& simulation,
                                 std::string_view observable, double scale) {
   const Samples reference = samples_of(theory_run(theory), observable);
   const Gap value = gap(reference, samples_of(seed_band(simulation, observable)), scale);
@@ -110,7 +107,7 @@ double largest_final(const DynamicsResult& theory, std::string_view observable) 
   return largest;
 }
 
-std::optional<Estimate> compare_emergence(const DynamicsResult& theory, const DynamicsResult& simulation,
+std::optional<Estimate> emergence_time_gap(const DynamicsResult& theory, const DynamicsResult& simulation,
                                           double end_loss) {
   const auto emergence = [end_loss](const Samples& loss) {
     return find_phases(loss.times, loss.values, end_loss).emergence_time;
@@ -125,6 +122,8 @@ std::optional<Estimate> compare_emergence(const DynamicsResult& theory, const Dy
   }
   return Estimate{std::abs(*seen - *expected) / *expected, standard_error(own)};
 }
+
+namespace {
 
 Estimate late_excess(const DynamicsResult& theory, const DynamicsResult& simulation) {
   const Samples reference = samples_of(theory_run(theory), "loss");
@@ -159,14 +158,14 @@ Band loss_difference(const DynamicsResult& theory, const DynamicsResult& simulat
 
 Comparison compare(const DynamicsResult& theory, const DynamicsResult& simulation, double end_loss) {
   const double initial_loss = std::abs(theory_run(theory)["loss"].at(0)[0]);
-  const GapEstimates loss = compare_observable(theory, simulation, "loss", initial_loss);
+  const ObservableGap loss = observable_gap(theory, simulation, "loss", initial_loss);
   Comparison comparison;
   comparison.loss_gap = loss.mean;
   comparison.loss_gap_max = loss.maximum;
-  comparison.emergence_time_gap = compare_emergence(theory, simulation, end_loss);
-  comparison.mu_gap = compare_observable(theory, simulation, "mu", largest_final(theory, "mu")).mean;
+  comparison.emergence_time_gap = emergence_time_gap(theory, simulation, end_loss);
+  comparison.mu_gap = observable_gap(theory, simulation, "mu", largest_final(theory, "mu")).mean;
   comparison.omega_gap =
-      compare_observable(theory, simulation, "omega_block", largest_final(theory, "omega_block")).mean;
+      observable_gap(theory, simulation, "omega_block", largest_final(theory, "omega_block")).mean;
   comparison.late_excess = late_excess(theory, simulation);
   return comparison;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "iclflow/attention/score_space_gradient.hpp"
+#include "iclflow/experiment/stepper_section.hpp"
 #include "iclflow/plots/figure.hpp"
 #include "iclflow/regression/problem_section.hpp"
 #include "regression_study.hpp"
@@ -10,17 +11,6 @@
 namespace iclflow {
 
 namespace {
-
-/// Only an early look: [time] is read, and refused, by the generic part.
-double final_time(const Section& root) {
-  const auto time = root.find_section("time");
-  return time && time->is_number("final") ? time->number("final", Sign::positive) : 0.0;
-}
-
-bool logarithmic(const Section& root) {
-  const auto time = root.find_section("time");
-  return time && time->kind("spacing") == Value::Kind::text && time->text("spacing") == "log";
-}
 
 /// All weights and contexts of a simulation are held in memory: sizes that no machine holds are refused before anything
 /// is allocated. Spectral flows need next to nothing.
@@ -107,7 +97,7 @@ class Regression final : public System {
     Measurements measurements{read_evaluation(root, problem, names), read_optimum(root), read_stability(root, problem),
                               read_closures(root, problem)};
     return std::make_unique<RegressionStudy>(std::move(problem), std::move(start), std::move(dynamics),
-                                             logarithmic(root), std::move(measurements));
+                                             logarithmic_time(root), std::move(measurements));
   }
 
   [[nodiscard]] std::vector<CatalogueEntry> catalogue() const override {

@@ -24,6 +24,20 @@ struct Band {
 /// (loss_sim - loss_theory) / loss_theory(0) at the simulation's times, seeds' mean and standard error.
 [[nodiscard]] Band loss_difference(const DynamicsResult& theory, const DynamicsResult& simulation);
 
+/// Mean and maximum over the simulation's times of the largest entry's |sim - theory| / scale of one observable, as in
+/// Comparison.
+struct ObservableGap {
+  Estimate mean;
+  Estimate maximum;
+};
+[[nodiscard]] ObservableGap observable_gap(const DynamicsResult& theory, const DynamicsResult& simulation,
+                                           std::string_view observable, double scale);
+/// Largest |entry| of an observable at the theory's end: the scale of a relative gap.
+[[nodiscard]] double largest_final(const DynamicsResult& theory, std::string_view observable);
+/// Relative difference of the times at which half of loss(0) - end_loss is gone; empty where not reached.
+[[nodiscard]] std::optional<Estimate> emergence_time_gap(const DynamicsResult& theory, const DynamicsResult& simulation,
+                                                         double end_loss);
+
 /// Theory against simulation on one clock. Gaps as in summary.json:
 /// loss_gap = mean over the simulation's times of |loss_sim - loss_theory| / loss_theory(0), loss_gap_max its maximum;
 /// emergence_time_gap relative; mu_gap, omega_gap = mean over time of the largest entry difference over the theory's
