@@ -1,29 +1,34 @@
 #include "iclflow/mesa/probes.hpp"
 
+#include <fmt/format.h>
+
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "iclflow/mesa/sequence_batch.hpp"
+#include "iclflow/analysis/estimate.hpp"
+#include "iclflow/mesa/training.hpp"
 
 namespace iclflow {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Matrix = Eigen::MatrixXd;
+using Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
 constexpr std::size_t chunk = 256;  ///< sequences that are run at a time
 
-/// Least squares with a constant, from sums over sequences: moments of the inputs about their mean, and with the target.
+/// Least squares with a constant, from sums over sequences: moments of the inputs about their mean, and with the
+/// target.
 class Decoder {
  public:
   Decoder(Eigen::Index inputs, Eigen::Index outputs)
-      : square_(Matrix::Zero(inputs, inputs)),
-        cross_(Matrix::Zero(outputs, inputs)),
+      : square_(MatrixXd::Zero(inputs, inputs)),
+        cross_(MatrixXd::Zero(outputs, inputs)),
         input_(Vector::Zero(inputs)),
         output_(Vector::Zero(outputs)) {}
 
@@ -38,7 +43,7 @@ class Decoder {
   void fit(double ridge) {
     input_ /= count_;
     output_ /= count_;
-    Matrix square = square_.selfadjointView<Eigen::Lower>();
+    MatrixXd square = square_.selfadjointView<Eigen::Lower>();
     square = square / count_ - input_ * input_.transpose();
     cross_ = cross_ / count_ - output_ * input_.transpose();
     const double mean_square = square.trace() / static_cast<double>(square.rows());
@@ -49,41 +54,81 @@ class Decoder {
   [[nodiscard]] const Vector& constant() const { return output_; }
 
  private:
-  Matrix square_;
-  Matrix cross_;
+  MatrixXd square_;
+  MatrixXd cross_;
   Vector input_;
   Vector output_;
-  Matrix weights_;
+  MatrixXd weights_;
   double count_ = 0.0;
 };
 
-/// Mean and standard error of half the squared errors.
+/// Half the squared errors, one per sequence.
 struct Score {
-  double sum = 0.0;
-  double squares = 0.0;
-  double count = 0.0;
+  std::vector<double> losses;
 
-  void add(const Vector& error) {
-    const double loss = 0.5 * error.squaredNorm();
-    sum += loss;
-    squares += loss * loss;
-    count += 1.0;
-  }
-  [[nodiscard]] double mean() const { return sum / count; }
-  [[nodiscard]] double standard_error() const {
-    return std::sqrt(std::max(0.0, squares / count - mean() * mean()) / (count - 1.0));
+  void add(const Vector& error) { losses.push_back(0.5 * error.squaredNorm()); }
+  [[nodiscard]] Estimate mean() const { return mean_estimate(losses); }
+  [[nodiscard]] double median() const {
+    std::vector<double> sorted = losses;
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    return *middle;
   }
 };
+
+void put(Json& json, const Score& score) {
+  json["loss"].push_back(score.mean().value);
+  json["standard_error"].push_back(score.mean().standard_error.value());
+  json["median"].push_back(score.median());
+}
+void put_constant(Json& json, const Score& score) {
+  json["constant_loss"].push_back(score.mean().value);
+  json["constant_median"].push_back(score.median());
+}
+Json empty_scores() {
+  Json json;
+  for (const char* key : {"loss", "standard_error", "median", "constant_loss", "constant_median"})
+    json[key] = Json::array();
+  return json;
+}
 
 /// (M_t + I / lambda)^-1 s_t, M_t = S_{t-1} S_{t-1}^T                            theory: eq:preconditioned-input
 Vector preconditioned_input(const SequenceSet& set, std::size_t sequence, int t, double lambda) {
   const Eigen::Index n = set.dimension;
-  Matrix moment = Matrix::Identity(n, n) / lambda;
+  MatrixXd moment = MatrixXd::Identity(n, n) / lambda;
   for (int past = 0; past + 1 < t; ++past) {
     moment.selfadjointView<Eigen::Lower>().rankUpdate(Eigen::Map<const Vector>(set.state(sequence, past), n));
   }
   return moment.selfadjointView<Eigen::Lower>().llt().solve(Eigen::Map<const Vector>(set.state(sequence, t - 1), n));
 }
+
+/// The first layers of a stack, for the residual stream after them.
+class Lower {
+ public:
+  /// A stack on constructed tokens forms no more of its last layer than the prediction, so that a layer of zero weights
+  /// is put on top.
+  Lower(const StackShape& shape, const Vector& parameters, std::size_t layers, int threads)
+      : layer_(static_cast<int>(layers)) {
+    const StackLayout whole = StackLayout::of(shape);
+    const bool raw = shape.tokens == TokenKind::raw;
+    StackShape lower = shape;
+    lower.layers.resize(raw ? std::max<std::size_t>(layers, 1) : layers);
+    const std::size_t kept = lower.layers.size();
+    if (!raw) lower.layers.push_back(LayerKind::linear);
+    const Eigen::Index end = kept < whole.layers.size() ? whole.layers[kept].query : (raw ? whole.readout : whole.size);
+    model_ = make_stack(lower, StackPrecision::double_precision, threads);
+    parameters_ = Vector::Zero(model_->layout().size);
+    parameters_.head(end) = parameters.head(end);
+  }
+  [[nodiscard]] std::vector<double> stream(const StackBatch& batch) const {
+    return model_->stream(parameters_, batch, layer_);
+  }
+
+ private:
+  int layer_;
+  std::unique_ptr<Stack> model_;
+  Vector parameters_;
+};
 
 /// One thing to be decoded: where in the stream, and the target.
 struct Task {
@@ -97,9 +142,9 @@ struct Task {
 
 class Runner {
  public:
-  Runner(const SequenceProblem& problem, Stack& model, const Eigen::VectorXd& parameters, const ProbePlan& plan,
+  Runner(const SequenceProblem& problem, const std::vector<Lower>& lower, std::size_t width, const ProbePlan& plan,
          const std::function<bool()>& interrupted)
-      : problem_(problem), model_(model), parameters_(parameters), plan_(plan), interrupted_(interrupted) {}
+      : problem_(problem), lower_(lower), width_(width), plan_(plan), interrupted_(interrupted) {}
 
   /// Fits on the first plan.sequences, scores on the next. False when interrupted.
   bool run(std::vector<Task>& tasks) const {
@@ -116,17 +161,15 @@ class Runner {
  private:
   template <typename Use>
   bool pass(std::size_t first, std::vector<Task>& tasks, const Use& use) const {
-    int layers = 0;
-    for (const Task& task : tasks) layers = std::max(layers, task.layer);
     for (std::size_t done = 0; done < plan_.sequences; done += chunk) {
       if (interrupted_ && interrupted_()) return false;
       const std::size_t count = std::min(chunk, plan_.sequences - done);
       const SequenceSet set = draw_sequences(problem_, plan_.seed, Stream::probes, 0, first + done, count);
       const StackBatch batch = batch_of(set);
-      for (int layer = 0; layer <= layers; ++layer) {
-        const std::vector<double> stream = model_.stream(parameters_, batch, layer);
+      for (std::size_t layer = 0; layer < lower_.size(); ++layer) {
+        const std::vector<double> stream = lower_[layer].stream(batch);
         for (Task& task : tasks) {
-          if (task.layer == layer) visit(task, set, stream, use);
+          if (static_cast<std::size_t>(task.layer) == layer) visit(task, set, stream, use);
         }
       }
     }
@@ -134,46 +177,42 @@ class Runner {
   }
   template <typename Use>
   void visit(Task& task, const SequenceSet& set, const std::vector<double>& stream, const Use& use) const {
-    const auto width = static_cast<std::size_t>(model_.shape().width);
     const auto length = static_cast<std::size_t>(set.length);
     for (std::size_t k = 0; k < set.count; ++k) {
-      const double* const at = stream.data() + (k * length + static_cast<std::size_t>(task.t - 1)) * width;
-      use(task, Eigen::Map<const Vector>(at, model_.shape().width), task.target(set, k));
+      const double* const at = stream.data() + (k * length + static_cast<std::size_t>(task.t - 1)) * width_;
+      use(task, Eigen::Map<const Vector>(at, static_cast<Eigen::Index>(width_)), task.target(set, k));
     }
   }
 
   const SequenceProblem& problem_;
-  Stack& model_;
-  const Eigen::VectorXd& parameters_;
+  const std::vector<Lower>& lower_;
+  std::size_t width_;
   const ProbePlan& plan_;
   const std::function<bool()>& interrupted_;
 };
 
 Json by_layer(const std::vector<Task>& tasks, std::size_t begin, std::size_t layers, std::size_t positions) {
-  Json json{{"loss", Json::array()}, {"standard_error", Json::array()}, {"constant_loss", Json::array()}};
+  Json json = empty_scores();
   for (std::size_t layer = 0; layer < layers; ++layer) {
-    Json loss = Json::array();
-    Json error = Json::array();
+    Json row = empty_scores();
     for (std::size_t k = 0; k < positions; ++k) {
       const Task& task = tasks[begin + layer * positions + k];
-      loss.push_back(task.score.mean());
-      error.push_back(task.score.standard_error());
-      if (layer == 0) json["constant_loss"].push_back(task.constant.mean());
+      put(row, task.score);
+      if (layer == 0) put_constant(json, task.constant);
     }
-    json["loss"].push_back(loss);
-    json["standard_error"].push_back(error);
+    for (const char* key : {"loss", "standard_error", "median"}) json[key].push_back(row[key]);
   }
   return json;
 }
 
 /// |d f^(1)_T / d s_t'|, Frobenius, mean over sequences, by central differences.       theory: eq:token-sensitivity
-Json sensitivity(const SequenceProblem& problem, Stack& model, const Eigen::VectorXd& parameters, const ProbePlan& plan,
+Json sensitivity(const SequenceProblem& problem, const Lower& lower, std::size_t width, const ProbePlan& plan,
                  const std::function<bool()>& interrupted) {
   constexpr double step = 1e-5;  // truncation step^2, rounding 1e-16 / step: both about 1e-10
   const auto length = static_cast<std::size_t>(problem.length);
   const auto n = static_cast<std::size_t>(problem.state_dimension);
-  const auto width = static_cast<std::size_t>(model.shape().width);
-  const StackBatch batch = batch_of(draw_sequences(problem, plan.seed, Stream::probes, 1, 0, plan.sensitivity_sequences));
+  const StackBatch batch =
+      batch_of(draw_sequences(problem, plan.seed, Stream::probes, 1, 0, plan.sensitivity_sequences));
   Json positions = Json::array();
   Json norms = Json::array();
   for (std::size_t t = 0; t < length; ++t) {
@@ -187,7 +226,7 @@ Json sensitivity(const SequenceProblem& problem, Stack& model, const Eigen::Vect
           const std::size_t at = (k * length + t) * n + i;
           moved.inputs[at] = batch.inputs[at] + sign * step;
         }
-        ends.push_back(model.stream(parameters, moved, 1));
+        ends.push_back(lower.stream(moved));
       }
       for (std::size_t k = 0; k < batch.count; ++k) {
         const std::size_t last = (k * length + length - 1) * width;
@@ -205,10 +244,10 @@ Json sensitivity(const SequenceProblem& problem, Stack& model, const Eigen::Vect
   return {{"positions", positions}, {"norm", norms}};
 }
 
-std::vector<Task> decoding_tasks(const SequenceProblem& problem, const Stack& model, const ProbePlan& plan) {
+std::vector<Task> decoding_tasks(const SequenceProblem& problem, const StackShape& shape, const ProbePlan& plan) {
   const Eigen::Index n = problem.state_dimension;
-  const auto layers = static_cast<int>(model.shape().layers.size());
-  const Decoder decoder(model.shape().width, n);
+  const auto layers = static_cast<int>(shape.layers.size());
+  const Decoder decoder(shape.width, n);
   std::vector<Task> tasks;
   for (int layer = 0; layer <= layers; ++layer) {
     for (const int t : plan.positions) {
@@ -239,24 +278,26 @@ std::vector<Task> decoding_tasks(const SequenceProblem& problem, const Stack& mo
 }
 
 Json past_json(const std::vector<Task>& tasks, std::size_t begin, int first) {
-  Json json{{"positions", Json::array()}, {"loss", Json::array()}, {"standard_error", Json::array()},
-            {"constant_loss", Json::array()}};
+  Json json = empty_scores();
+  json["positions"] = Json::array();
   for (std::size_t k = begin; k < tasks.size(); ++k) {
     json["positions"].push_back(first + static_cast<int>(k - begin));
-    json["loss"].push_back(tasks[k].score.mean());
-    json["standard_error"].push_back(tasks[k].score.standard_error());
-    json["constant_loss"].push_back(tasks[k].constant.mean());
+    put(json, tasks[k].score);
+    put_constant(json, tasks[k].constant);
   }
   return json;
 }
 
 }  // namespace
 
-Json probes(const SequenceProblem& problem, Stack& model, const Eigen::VectorXd& parameters, const ProbePlan& plan,
-            const std::function<bool()>& interrupted) {
-  std::vector<Task> tasks = decoding_tasks(problem, model, plan);
-  if (!Runner(problem, model, parameters, plan, interrupted).run(tasks)) return nullptr;
-  const std::size_t layers = model.shape().layers.size() + 1;
+Json probes(const SequenceProblem& problem, const StackShape& shape, const Vector& parameters, const ProbePlan& plan,
+            int threads, const std::function<bool()>& interrupted) {
+  const std::size_t layers = shape.layers.size() + 1;
+  const auto width = static_cast<std::size_t>(shape.width);
+  std::vector<Lower> lower;
+  for (std::size_t layer = 0; layer < layers; ++layer) lower.emplace_back(shape, parameters, layer, threads);
+  std::vector<Task> tasks = decoding_tasks(problem, shape, plan);
+  if (!Runner(problem, lower, width, plan, interrupted).run(tasks)) return nullptr;
   const std::size_t half = layers * plan.positions.size();
   Json json{{"lambda", plan.lambda},
             {"sequences", plan.sequences},
@@ -265,10 +306,44 @@ Json probes(const SequenceProblem& problem, Stack& model, const Eigen::VectorXd&
             {"preconditioned_input", by_layer(tasks, half, layers, plan.positions.size())}};
   if (plan.past > 0) json["past_tokens"] = past_json(tasks, 2 * half, problem.length - plan.past + 1);
   if (plan.sensitivity_sequences > 0) {
-    json["sensitivity"] = sensitivity(problem, model, parameters, plan, interrupted);
+    json["sensitivity"] = sensitivity(problem, lower[1], width, plan, interrupted);
     if (json["sensitivity"].is_null()) return nullptr;
   }
   return json;
+}
+
+ProbesFigure probes_figure(const Json& probes, const std::string& title) {
+  ProbesFigure figure;
+  figure.title = title;
+  const auto positions = probes.at("positions").get<std::vector<int>>();
+  for (const auto& [key, name] : {std::pair("next_state", "next state"),
+                                  std::pair("preconditioned_input", "preconditioned input (M_t + I / λ)⁻¹ s_t")}) {
+    ProbePanel panel{name, {}};
+    const Json& found = probes.at(key);
+    for (std::size_t k = 0; k < positions.size(); ++k) {
+      Curve curve{fmt::format("t = {}", positions[k]), {}, {}, {}};
+      for (const Json& layer : found.at("median")) {
+        curve.times.push_back(static_cast<double>(curve.times.size()));
+        curve.values.push_back(layer[k].get<double>() / found.at("constant_median")[k].get<double>());
+      }
+      panel.curves.push_back(std::move(curve));
+    }
+    figure.by_layer.push_back(std::move(panel));
+  }
+  if (const auto past = probes.find("past_tokens"); past != probes.end()) {
+    Curve curve{
+        "", past->at("positions").get<std::vector<double>>(), past->at("median").get<std::vector<double>>(), {}};
+    for (std::size_t k = 0; k < curve.values.size(); ++k) {
+      curve.values[k] /= past->at("constant_median")[k].get<double>();
+    }
+    figure.past_error = {"past tokens, from the last position after layer 1", {std::move(curve)}};
+  }
+  if (const auto found = probes.find("sensitivity"); found != probes.end()) {
+    figure.past_sensitivity = {
+        "sensitivity of the last position after layer 1",
+        {{"", found->at("positions").get<std::vector<double>>(), found->at("norm").get<std::vector<double>>(), {}}}};
+  }
+  return figure;
 }
 
 }  // namespace iclflow

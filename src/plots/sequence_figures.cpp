@@ -153,8 +153,9 @@ void draw(const ProbesFigure& figure, const FigureFile& target) {
 
 std::string caption(const ProbesFigure& figure) {
   std::string text =
-      "Error of linear decoding from the residual stream, half the squared error summed over coordinates over that of "
-      "the best constant: least squares fitted on some sequences, scored on others. Layer 0: the tokens.";
+      "Error of linear decoding from the residual stream: median over sequences of half the squared error, over that "
+      "of "
+      "the best constant; least squares fitted on some sequences, scored on others. Layer 0: the tokens.";
   if (!figure.past_error.curves.empty()) {
     text += " Past tokens: decoded from the first layer's output at the last position T.";
   }
