@@ -14,16 +14,31 @@
 namespace iclflow {
 namespace {
 
+/// theta <- theta - learning_rate * gradient.
+class PlainRule final : public DescentRule {
+ public:
+  explicit PlainRule(double learning_rate) : learning_rate_(learning_rate) {}
+  [[nodiscard]] double clock() const override { return learning_rate_; }
+  [[nodiscard]] double rate(std::uint64_t) const override { return learning_rate_; }
+  void advance(std::uint64_t, const Eigen::VectorXd& theta, const Eigen::VectorXd& gradient,
+               Eigen::VectorXd& next) override {
+    next = theta - learning_rate_ * gradient;
+  }
+
+ private:
+  double learning_rate_;
+};
+
 /// One run of descend().
 class Descent {
  public:
-  Descent(const DescentSystem& system, double learning_rate, const std::vector<double>& times,
+  Descent(const DescentSystem& system, DescentRule& rule, const std::vector<double>& times,
           const std::vector<Event>& events, const Control& control)
       : system_(system),
-        learning_rate_(learning_rate),
+        rule_(rule),
         events_(events),
         control_(control),
-        samples_(sample_steps(times, learning_rate)),
+        samples_(sample_steps(times, rule.clock())),
         values_(events.size()),
         value_times_(events.size()),
         sides_(events.size(), 0) {}
@@ -50,9 +65,9 @@ class Descent {
   }
 
  private:
-  [[nodiscard]] double time() const { return static_cast<double>(step_) * learning_rate_; }
+  [[nodiscard]] double time() const { return static_cast<double>(step_) * rule_.clock(); }
   [[nodiscard]] Checkpoint here() const {
-    return {{}, theta_, time(), learning_rate_, step_, evaluations_, 0, sides_, {}};
+    return {{}, theta_, time(), rule_.clock(), step_, evaluations_, 0, sides_, rule_.memory()};
   }
 
   void restore(const Checkpoint& checkpoint) {
@@ -61,9 +76,10 @@ class Descent {
     step_ = checkpoint.step_count;
     evaluations_ = checkpoint.evaluations;
     const std::vector<double>& done = outcome_.trajectory.times;
-    if (done.size() > samples_.size() || checkpoint.step != learning_rate_) {
+    if (done.size() > samples_.size() || checkpoint.step != rule_.clock()) {
       throw std::invalid_argument("the checkpoint belongs to another learning rate or other sample times");
     }
+    rule_.remember(checkpoint.memory);
     const bool sided = checkpoint.event_sides.size() == events_.size();
     for (std::size_t e = 0; e < events_.size(); ++e) {
       if (sided) sides_[e] = checkpoint.event_sides[e];
@@ -77,7 +93,7 @@ class Descent {
     }
   }
 
-  /// One step theta <- theta - learning_rate * gradient, its events and sample; false when the evolution ends.
+  /// One step, its events and sample; false when the evolution ends.
   bool advance() {
     if (control_.interrupted && control_.interrupted()) {
       outcome_.status = Status::interrupted;
@@ -86,7 +102,7 @@ class Descent {
     gradient_.resize(theta_.size());
     system_.gradient(step_, theta_, gradient_);
     ++evaluations_;
-    next_ = theta_ - learning_rate_ * gradient_;
+    rule_.advance(step_, theta_, gradient_, next_);
     if (const Eigen::Index bad = first_non_finite(next_); bad >= 0) return fail(bad);
     std::swap(theta_, next_);
     ++step_;
@@ -156,12 +172,13 @@ class Descent {
     outcome_.message = fmt::format(
         "descent stopped at step {} (t = {:.10g}, learning rate {:.3g}): the next step is not finite "
         "(component {}, last finite loss {}); a smaller learning_rate may help",
-        step_, time(), learning_rate_, system_.component(bad), last_finite_loss(system_, theta_, outcome_.trajectory));
+        step_, time(), rule_.rate(step_), system_.component(bad),
+        last_finite_loss(system_, theta_, outcome_.trajectory));
     return false;
   }
 
   const DescentSystem& system_;
-  const double learning_rate_;
+  DescentRule& rule_;
   const std::vector<Event>& events_;
   const Control& control_;
   const std::vector<std::uint64_t> samples_;
@@ -197,7 +214,13 @@ std::vector<std::uint64_t> sample_steps(const std::vector<double>& times, double
 
 Outcome descend(const DescentSystem& system, double learning_rate, const std::vector<double>& times,
                 const std::vector<Event>& events, const Control& control) {
-  return Descent(system, learning_rate, times, events, control).run();
+  PlainRule rule(learning_rate);
+  return Descent(system, rule, times, events, control).run();
+}
+
+Outcome descend(const DescentSystem& system, DescentRule& rule, const std::vector<double>& times,
+                const std::vector<Event>& events, const Control& control) {
+  return Descent(system, rule, times, events, control).run();
 }
 
 }  // namespace iclflow
