@@ -41,7 +41,8 @@ StackPass<T>::StackPass(const StackWeights<T>& weights, int length)
     layer.input = entries(length_ * layer.stride);
     layer.heads = entries(3 * length_ * channels_);
     layer.pooled = entries(length_ * channels_);
-    if (weights_.shape.normalise_keys) layer.inverse = entries(2 * heads_ * length_);
+    const bool unit = weights_.shape.normalise_keys && weights_.shape.layers[l] != LayerKind::linear;
+    if (unit) layer.inverse = entries(2 * heads_ * length_);
     if (weights_.shape.layers[l] == LayerKind::mesa) {
       mesa = true;
       layer.solved = entries(length_ * channels_);
