@@ -1,7 +1,7 @@
-#include "stack_pass.hpp"
-
 #include <algorithm>
 #include <utility>
+
+#include "stack_pass.hpp"
 
 namespace iclflow {
 
