@@ -93,22 +93,6 @@ Axes axes(const EvaluationFigure& figure) {
   return {*length, {loss->low / 1.4, loss->high * 1.4}};
 }
 
-/// Tics at 1, 2 and 5 times powers of ten; at powers only over more than three decades.
-std::string logarithmic_tics(const Range& range, bool labelled) {
-  const double decades = std::log10(range.high / range.low);
-  std::string text;
-  for (int power = static_cast<int>(std::floor(std::log10(range.low))); std::pow(10.0, power) <= range.high; ++power) {
-    for (const int factor : {1, 2, 5}) {
-      const double value = factor * std::pow(10.0, power);
-      if (value < range.low || value > range.high || (decades > 3.0 && factor > 1)) continue;
-      const bool plain = power >= -4 && power <= 5;
-      const std::string name = plain ? number(value) : "10^{" + std::to_string(power) + "}";
-      text += (text.empty() ? "" : ", ") + ("'" + (labelled ? name : std::string()) + "' ") + number(value);
-    }
-  }
-  return "(" + text + ")";
-}
-
 void set_axes(Drawing& drawing, const EvaluationFigure& figure, const Axes& axes, bool left) {
   std::ostream& out = drawing.commands();
   out << "set xrange [" << number(axes.length.low) << ":" << number(axes.length.high) << "]\n";

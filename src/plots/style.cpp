@@ -93,6 +93,21 @@ void set_value_axis(Drawing& drawing, const Range& range, int tics, bool labelle
                      << "\n";
 }
 
+std::string logarithmic_tics(const Range& range, bool labelled) {
+  const double decades = std::log10(range.high / range.low);
+  std::string text;
+  for (int power = static_cast<int>(std::floor(std::log10(range.low))); std::pow(10.0, power) <= range.high; ++power) {
+    for (const int factor : {1, 2, 5}) {
+      const double value = factor * std::pow(10.0, power);
+      if (value < range.low || value > range.high || (decades > 3.0 && factor > 1)) continue;
+      const bool plain = power >= -4 && power <= 5;
+      const std::string name = plain ? number(value) : "10^{" + std::to_string(power) + "}";
+      text += (text.empty() ? "" : ", ") + ("'" + (labelled ? name : std::string()) + "' ") + number(value);
+    }
+  }
+  return "(" + text + ")";
+}
+
 void write_axis_name(Drawing& drawing, const Panel& panel, const std::string& name, double left) {
   drawing.commands() << "set label " << name << " at screen " << number(left / drawing.size().width_points())
                      << ", screen " << number(0.5 * (panel.bottom + panel.top) / drawing.size().height_points())

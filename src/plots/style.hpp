@@ -66,6 +66,8 @@ void set_time_axis(Drawing& drawing, const Range& range, bool logarithmic, bool 
 [[nodiscard]] Range with_air(Range data, double share);
 /// Linear value axis with at least `tics` intervals of a round length.
 void set_value_axis(Drawing& drawing, const Range& range, int tics, bool labelled);
+/// Tics for `set ytics`: at 1, 2 and 5 times powers of ten; at powers only over more than three decades.
+[[nodiscard]] std::string logarithmic_tics(const Range& range, bool labelled);
 /// The axis' name, upright at `left` points from the canvas' edge, next to the panel's middle.
 void write_axis_name(Drawing& drawing, const Panel& panel, const std::string& name, double left = 7.0);
 

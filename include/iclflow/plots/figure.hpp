@@ -26,7 +26,8 @@ struct FigureKind {
   std::string_view name;
   std::string_view description;  ///< one line
 };
-/// All kinds, in the order `list` shows them: loss, spectrum, allocation, leakage, evaluation, scaling, regimes.
+/// All kinds, in the order `list` shows them: loss, spectrum, allocation, leakage, evaluation, scaling, regimes, and
+/// those of sequence models: training, positions, weights, probes, few-shot.
 [[nodiscard]] const std::vector<FigureKind>& figure_kinds();
 
 /// One quantity over time. Times are those of d theta/dt = -grad ell.
