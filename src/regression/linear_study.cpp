@@ -179,7 +179,7 @@ std::string LinearStudy::describe_prediction() const {
                                  fmt::join(plan_.contexts.covariance, ", "), plan_.contexts.length);
   text += "losses: half the squared error, noise-free target; times: d theta/dt = -grad loss\n\n";
   const auto row = [&](std::string_view what, const std::string& value, std::string_view note) {
-    text += fmt::format("  {:<22}{}   {}\n", what, value, note);
+    text += fmt::format("  {:<26}{}   {}\n", what, value, note);
   };
   row("limit of M", fmt::format("{:.6g}", fmt::join(limit_, ", ")), "its diagonal");
   row(plan_.layout.split ? "visited losses" : "losses of fixed points",
@@ -326,7 +326,7 @@ LossFigure LinearStudy::loss_figure(const std::vector<DynamicsResult>& results, 
     return figure;
   }
   for (std::size_t m = 0; m < visited.size(); ++m) {
-    figure.levels.push_back({fmt::format("{} learned", m), visited[m]});
+    figure.levels.push_back({fmt::format("{} modes learned", m), visited[m]});
   }
   return figure;
 }
@@ -346,8 +346,9 @@ CourseFigure LinearStudy::modes_figure(const std::vector<DynamicsResult>& result
       Curve curve = course(result, "modes", d);
       const bool labelled = simulation || !has_kind("attention");
       curve.label = labelled ? fmt::format("λ = {:g}", plan_.contexts.covariance(static_cast<Eigen::Index>(d))) : "";
-      if (d > 0 && plan_.contexts.white()) curve.label.clear();
-      figure.series.push_back({std::move(curve), simulation, d, simulation ? 0 : flows});
+      const bool one_colour = plan_.contexts.white();  // all modes alike
+      if (d > 0 && one_colour) curve.label.clear();
+      figure.series.push_back({std::move(curve), simulation, one_colour ? 0 : d, simulation ? 0 : flows});
     }
     if (!simulation) ++flows;
   }
