@@ -30,6 +30,13 @@ std::vector<double> losses_by_position(const StackBatch& batch, const std::vecto
   return losses;
 }
 
+/// Linear layers on constructed tokens, whose products say all.
+bool linear(const StackShape& shape) {
+  return shape.tokens == TokenKind::constructed &&
+         std::all_of(shape.layers.begin(), shape.layers.end(),
+                     [](LayerKind kind) { return kind == LayerKind::linear; });
+}
+
 void put_estimate(Json& json, const std::string& key, const std::vector<double>& values) {
   if (values.empty()) return;
   const Estimate estimate = mean_estimate(values);
@@ -39,10 +46,8 @@ void put_estimate(Json& json, const std::string& key, const std::vector<double>&
 
 /// Loss of the finished weights at every position, mean over seeds.
 Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions& options, const DynamicsResult& result,
-                     int threads) {
+                     const StackBatch& batch, int threads) {
   const auto stack = make_stack(problem.shape, options.precision, threads);
-  const StackBatch batch = batch_of(draw_sequences(problem.sequence, options.evaluation_seed, Stream::evaluation, 0, 0,
-                                                   static_cast<std::size_t>(options.evaluation_sequences)));
   std::vector<std::vector<double>> seeds;
   for (const Eigen::VectorXd& parameters : result.final_states) {
     seeds.push_back(losses_by_position(batch, stack->predictions(parameters, batch)));
@@ -69,12 +74,6 @@ TrainingStudy::TrainingStudy(AutoregressiveProblem problem, TrainingOptions opti
   parts_.push_back({"training", "training", "adamw", options_.seeds, false});
 }
 
-bool TrainingStudy::linear() const {
-  return problem_.shape.tokens == TokenKind::constructed &&
-         std::all_of(problem_.shape.layers.begin(), problem_.shape.layers.end(),
-                     [](LayerKind kind) { return kind == LayerKind::linear; });
-}
-
 std::size_t TrainingStudy::values_per_sample(std::size_t) const {
   return 1 + (options_.keep_parameters ? static_cast<std::size_t>(StackLayout::of(problem_.shape).size) : 0);
 }
@@ -89,6 +88,8 @@ void TrainingStudy::resolve(TomlText& text) const {
   iclflow::resolve(problem_, text);
   iclflow::resolve(options_, text);
   if (measurements_.baselines) iclflow::resolve(*measurements_.baselines, text);
+  if (measurements_.one_step) iclflow::resolve(*measurements_.one_step, text);
+  if (measurements_.compression) iclflow::resolve(*measurements_.compression, text);
 }
 
 Json TrainingStudy::problem() const {
@@ -150,10 +151,24 @@ Evaluated TrainingStudy::evaluate_final(const std::vector<DynamicsResult>& resul
     if (control.keep) control.keep(evaluated.keys);
   };
   const DynamicsResult& result = results.front();
-  measure("final", [&] { return final_positions(problem_, options_, result, control.threads); });
+  const StackBatch batch = batch_of(draw_sequences(problem_.sequence, options_.evaluation_seed, Stream::evaluation, 0,
+                                                   0, static_cast<std::size_t>(options_.evaluation_sequences)));
+  measure("final", [&] { return final_positions(problem_, options_, result, batch, control.threads); });
   if (measurements_.baselines) {
     measure("baselines", [&] {
       return sampled_baselines(*measurements_.baselines, problem_.sequence, control.threads, interrupted);
+    });
+  }
+  if (measurements_.one_step) {
+    measure("one_step", [&] {
+      return one_step(*measurements_.one_step, problem_.sequence, {problem_.shape, result.final_states.front()},
+                      control.threads, interrupted);
+    });
+  }
+  if (measurements_.compression) {
+    measure("compressed", [&] {
+      return compression_of_training(*measurements_.compression, problem_.shape, result, batch, control.threads,
+                                     interrupted);
     });
   }
   return evaluated;
@@ -205,7 +220,14 @@ std::unique_ptr<Study> make_training_study(const Section& root) {
     section.fail("keep_parameters", fmt::format("too much to keep: {:.2g} numbers", samples * parameters),
                  fmt::format("false, or at most {:.2g} by a larger record_every", largest_recorded_values));
   }
-  TrainedMeasurements measurements{read_baselines(root, problem.shape.clip)};
+  TrainedMeasurements measurements{read_baselines(root, problem.shape.clip), read_one_step(root),
+                                   read_compression(root)};
+  if (measurements.one_step && !(linear(problem.shape) && problem.shape.layers.size() == 1)) {
+    root.fail("one_step", "compares one layer with one gradient step", "one linear layer on constructed tokens");
+  }
+  if (measurements.compression && !linear(problem.shape)) {
+    root.fail("compression", "needs products of weights", "linear layers on constructed tokens");
+  }
   return std::make_unique<TrainingStudy>(std::move(problem), std::move(options), std::move(measurements));
 }
 
