@@ -193,6 +193,7 @@ Json TrainingStudy::summarise(const std::vector<DynamicsResult>& results) const 
     gradients += result.evaluations;
   }
   put_estimate(json, "final_loss", finals);
+  if (!results.empty()) json["curve"] = mean_curve(results.front(), zero_loss(evaluation_batch(problem_, options_)));
   json["gradients"] = gradients;
   json["wall_seconds"] = seconds;
   return json;
