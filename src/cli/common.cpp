@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "commands.hpp"
+#include "iclflow/mesa/autoregressive.hpp"
 #include "iclflow/regression/regression.hpp"
 #include "iclflow/trajectory/netcdf.hpp"
 
@@ -32,6 +33,7 @@ bool is_deadly(const std::filesystem::path& file) {
 Systems systems() {
   Systems all;
   all.push_back(make_regression());
+  all.push_back(make_autoregressive());
   return all;
 }
 

@@ -13,8 +13,6 @@ int list() {
   for (const auto& system : systems()) {
     entries.push_back({"systems", std::string(system->name()), std::string(system->description())});
   }
-  entries.push_back(
-      {"systems", "autoregressive", "linear and softmax layers on sequences of a dynamical system", true});
   for (const auto& system : systems()) {
     for (auto& entry : system->catalogue()) entries.push_back(std::move(entry));
   }

@@ -64,7 +64,7 @@ Json make_summary(const Experiment& experiment, const std::vector<DynamicsResult
   summary["status"] = status(experiment, results, evaluated.whole);
   summary["seeds"] = all_seeds(experiment);
   summary["problem"] = experiment.study->problem();
-  summary["prediction"] = experiment.study->predict();
+  if (!experiment.study->predicts_by_sampling()) summary["prediction"] = experiment.study->predict();
   const Json own = experiment.study->summarise(results);
   for (const auto& [key, value] : own.items()) summary[key] = value;
   for (const auto& [key, value] : evaluated.keys.items()) summary[key] = value;

@@ -204,6 +204,7 @@ TrainingOptions read_training(const Section& section, const StackShape& shape) {
   options.evaluation_sequences =
       static_cast<int>(section.integer("evaluation_sequences", 1, 10'000'000, options.evaluation_sequences));
   options.evaluation_seed = static_cast<std::uint64_t>(section.integer("evaluation_seed", 0, largest_seed, 1));
+  options.keep_parameters = section.boolean("keep_parameters", true);
   section.finish();
   return options;
 }
@@ -225,6 +226,7 @@ void resolve(const TrainingOptions& options, TomlText& text) {
   text.put("record_every", options.record_every);
   text.put("evaluation_sequences", options.evaluation_sequences);
   text.put("evaluation_seed", options.evaluation_seed);
+  text.put("keep_parameters", options.keep_parameters);
 }
 
 }  // namespace iclflow

@@ -10,6 +10,8 @@ const std::vector<FigureKind>& figure_kinds() {
       {"leakage", "norms of the weights that the reduction says are zero, over time"},
       {"evaluation", "loss of final weights and classical estimators against context length, one panel per law"},
       {"scaling", "a summary's number over a sweep: points with errors, fitted and predicted law"},
+      {"product", "s = a b of the two-parameter autoregressive flow over time; leakage of the simulation below"},
+      {"modes", "linear attention: what has been learned of each covariance eigenvector, over time"},
       {"regimes", "E|p|^2 against the variance of the scores: exponential, exact, saturated (only when named)"},
       {"training", "autoregressive: loss of every seed over training, compressed and interpolated models, baselines"},
       {"positions", "autoregressive: loss against context length, models and baselines"},

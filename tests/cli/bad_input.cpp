@@ -104,7 +104,7 @@ std::vector<Mistake> mistakes() {
       {"[report]", "[stability]\nmodes = -1\n[report]", "stability.modes", "from 0 to ", 1},
       {"[report]", "[stability]\nlow = 0.5\n[report]", "stability.high", "more than low (0.5)"},
       {"[report]", "[stability]\nmode = 3\n[report]", "stability.mode", "modes", 1},
-      {"title = \"Small\"", "system = \"autoregressive\"", "system", "planned and not there yet"},
+      {"title = \"Small\"", "system = \"autoregressive\"", "sequence", "a table"},
       {"title = \"Small\"", "system = \"mesa\"", "system", "\"regression\""},
       {"[problem]", "[[problem]]", "problem", "a table"},
       {"[initial]", "[[initial]]", "initial", "a table"},

@@ -7,6 +7,7 @@
 
 #include "iclflow/experiment/json_file.hpp"
 #include "iclflow/experiment/sweep.hpp"
+#include "iclflow/mesa/autoregressive.hpp"
 #include "iclflow/regression/regression.hpp"
 #include "structure/source_tree.hpp"
 
@@ -89,6 +90,7 @@ BOOST_AUTO_TEST_CASE(every_experiment_is_accepted) {
   BOOST_TEST(experiments.size() >= 1U);
   iclflow::Systems systems;
   systems.push_back(iclflow::make_regression());
+  systems.push_back(iclflow::make_autoregressive());
   for (const fs::path& file : experiments) {
     const std::string path = (source_tree::root() / file).string();
     iclflow::Document document = iclflow::parse_document(iclflow::read_text(path), path);

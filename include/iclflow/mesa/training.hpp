@@ -21,6 +21,7 @@ struct TrainingOptions {
   std::uint64_t record_every = 100;  ///< steps
   int evaluation_sequences = 2048;   ///< fixed set on which the loss is recorded
   std::uint64_t evaluation_seed = 1;
+  bool keep_parameters = true;  ///< at every record, for what is measured along the training
 };
 
 /// Inputs s_1 .. s_T and targets s_2 .. s_{T+1} of a set of sequences.

@@ -1,0 +1,203 @@
+#include "training_figures.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "iclflow/plots/sequence_figures.hpp"
+#include "iclflow/plots/weights_figure.hpp"
+
+namespace iclflow {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const Json& find(const Json& json, std::initializer_list<const char*> keys) {
+  static const Json nothing = nullptr;
+  const Json* at = &json;
+  for (const char* key : keys) {
+    if (!at->is_object() || !at->contains(key)) return nothing;
+    at = &at->at(key);
+  }
+  return *at;
+}
+
+std::string preconditioned_name(const Json& entry) {
+  const int steps = entry.at("steps").get<int>();
+  return fmt::format("preconditioned, {} step{}", steps, steps == 1 ? "" : "s");
+}
+
+/// The ridge predictor of the smallest loss, null when there is none.
+const Json& best_ridge(const Json& baselines) {
+  static const Json nothing = nullptr;
+  const Json* best = &nothing;
+  for (const Json& entry : baselines.at("ridge")) {
+    if (best->is_null() || entry.at("loss").get<double>() < best->at("loss").get<double>()) best = &entry;
+  }
+  return *best;
+}
+
+std::string ridge_name(const Json& entry) { return fmt::format("ridge, λ = {:g}", entry.at("lambda").get<double>()); }
+
+/// Values at 1, 2, ...: loss against context length.
+Curve by_position(const std::string& label, const Json& values, const Json& errors) {
+  Curve curve{label, {}, {}, {}};
+  for (std::size_t t = 0; t < values.size(); ++t) {
+    curve.times.push_back(static_cast<double>(t + 1));
+    curve.values.push_back(values[t].get<double>());
+    if (errors.is_array() && errors[t].is_number()) curve.standard_error.push_back(errors[t].get<double>());
+  }
+  return curve;
+}
+
+Curve interpolated_curve(const Json& along) {
+  Curve curve{"interpolated", {}, {}, {}};
+  for (std::size_t k = 0; k < along.at("step").size(); ++k) {
+    curve.times.push_back(along.at("step")[k].get<double>());
+    curve.values.push_back(along.at("interpolated_loss")[k].get<double>());
+    const Json& error = along.at("interpolated_loss_standard_error")[k];
+    if (error.is_number()) curve.standard_error.push_back(error.get<double>());
+  }
+  return curve;
+}
+
+TrainingFigure training_figure(const TrainingSource& source) {
+  TrainingFigure figure;
+  figure.title = source.title;
+  for (const DynamicsResult& result : source.results) {
+    for (std::size_t m = 0; m < result.members.size(); ++m) {
+      figure.seeds.push_back(
+          {fmt::format("seed {}", result.seeds.at(m)), result.members[m].times, result.members[m]["loss"].values, {}});
+    }
+  }
+  const Json& compressed = find(source.summary, {"compressed"});
+  if (compressed.is_object()) {
+    figure.levels.push_back({"compressed", compressed.at("loss").get<double>()});
+    if (compressed.contains("along")) figure.interpolated.push_back(interpolated_curve(compressed.at("along")));
+  }
+  const Json& zero = find(source.summary, {"final", "evaluation_zero_loss"});
+  if (zero.is_number()) figure.levels.push_back({"zero", zero.get<double>()});
+  const Json& baselines = find(source.summary, {"baselines"});
+  if (!baselines.is_object()) return figure;
+  figure.levels.push_back({"gradient step", baselines.at("gradient_step").at("loss").get<double>()});
+  for (const Json& entry : baselines.at("preconditioned")) {
+    figure.levels.push_back({preconditioned_name(entry), entry.at("loss").get<double>()});
+  }
+  if (const Json& ridge = best_ridge(baselines); ridge.is_object()) {
+    figure.levels.push_back({ridge_name(ridge), ridge.at("loss").get<double>()});
+  }
+  return figure;
+}
+
+PositionsFigure positions_figure(const TrainingSource& source) {
+  PositionsFigure figure;
+  figure.title = source.title;
+  const Json& positions = find(source.summary, {"final", "positions"});
+  if (positions.is_object()) {
+    figure.models.push_back(by_position("trained", positions.at("loss"), positions.at("loss_standard_error")));
+  }
+  const Json& baselines = find(source.summary, {"baselines"});
+  if (!baselines.is_object()) return figure;
+  figure.baselines.push_back(by_position("gradient step", baselines.at("gradient_step").at("positions"), nullptr));
+  for (const Json& entry : baselines.at("preconditioned")) {
+    figure.baselines.push_back(by_position(preconditioned_name(entry), entry.at("positions"), nullptr));
+  }
+  if (const Json& ridge = best_ridge(baselines); ridge.is_object()) {
+    figure.baselines.push_back(by_position(ridge_name(ridge), ridge.at("positions"), nullptr));
+  }
+  return figure;
+}
+
+using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// Products of the first seed's weights at the end: the heads' sum, and each head.
+WeightsFigure weights_figure(const TrainingSource& source, const Eigen::VectorXd& parameters) {
+  const StackShape& shape = source.shape;
+  const StackLayout layout = StackLayout::of(shape);
+  WeightsFigure figure;
+  figure.title = source.title;
+  const Eigen::Index d = shape.width;
+  const Eigen::Index k = shape.key_dimension;
+  for (std::size_t l = 0; l < shape.layers.size(); ++l) {
+    WeightLayer layer;
+    layer.name = fmt::format("layer {}", l + 1);
+    for (const char* symbol : {"0", "s_t", "s_t", "s_{t-1}"}) {
+      layer.key_query_blocks.push_back({symbol, shape.state_dimension});
+      layer.output_value_blocks.push_back({symbol, shape.state_dimension});
+    }
+    const LayerOffsets& at = layout.layers[l];
+    Rows key_query = Rows::Zero(d, d);
+    Rows output_value = Rows::Zero(d, d);
+    std::vector<WeightMap> heads;
+    for (Eigen::Index h = 0; h < shape.heads; ++h) {
+      const auto block = [&](Eigen::Index offset) {
+        return Eigen::Map<const Rows>(parameters.data() + offset + h * k * d, k, d);
+      };
+      const Rows output =
+          Eigen::Map<const Rows>(parameters.data() + at.output, d, shape.channels()).middleCols(h * k, k);
+      const Rows one = block(at.key).transpose() * block(at.query);
+      const Rows two = output * block(at.value);
+      key_query += one;
+      output_value += two;
+      heads.push_back(
+          {fmt::format("head {}", h), {one.data(), one.data() + one.size()}, {two.data(), two.data() + two.size()}});
+    }
+    layer.maps.push_back({"sum over heads",
+                          {key_query.data(), key_query.data() + key_query.size()},
+                          {output_value.data(), output_value.data() + output_value.size()}});
+    layer.maps.insert(layer.maps.end(), heads.begin(), heads.end());
+    figure.layers.push_back(std::move(layer));
+  }
+  return figure;
+}
+
+template <typename Figure>
+DrawnFigure draw_one(const std::string& kind, const Figure& figure, const std::filesystem::path& folder) {
+  DrawnFigure drawn{kind, caption(figure), {}};
+  try {
+    draw(figure, {folder, kind});
+  } catch (const FigureError& error) {
+    drawn.problem = error.what();
+  }
+  return drawn;
+}
+
+/// Weights at the end of the first seed, from wherever they are; empty when nowhere.
+Eigen::VectorXd last_parameters(const std::vector<DynamicsResult>& results) {
+  if (results.empty() || results.front().members.empty()) return {};
+  const DynamicsResult& result = results.front();
+  if (!result.final_states.empty()) return result.final_states.front();
+  const Trajectory& first = result.members.front();
+  if (!first.has("parameters") || first.samples() == 0) return {};
+  const std::span<const double> last = first["parameters"].last();
+  return Eigen::Map<const Eigen::VectorXd>(last.data(), static_cast<Eigen::Index>(last.size()));
+}
+
+}  // namespace
+
+DrawnFigure draw_training_figure(const std::string& kind, const TrainingSource& source,
+                                 const std::filesystem::path& folder) {
+  if (source.results.empty() || source.results.front().members.empty()) return {kind, "", "there is no sample to draw"};
+  if (kind == "training") {
+    if (source.results.front().members.front().samples() < 2) {
+      return {kind, "", "there are fewer than two samples to draw"};
+    }
+    return draw_one(kind, training_figure(source), folder);
+  }
+  if (kind == "positions") {
+    const PositionsFigure figure = positions_figure(source);
+    if (figure.models.empty()) return {kind, "", "the weights have not been evaluated yet"};
+    return draw_one(kind, figure, folder);
+  }
+  if (kind == "weights") {
+    const Eigen::VectorXd parameters = last_parameters(source.results);
+    if (parameters.size() != StackLayout::of(source.shape).size) {
+      return {kind, "", "the weights were not kept (training.keep_parameters = false)"};
+    }
+    return draw_one(kind, weights_figure(source, parameters), folder);
+  }
+  throw std::invalid_argument("no figure is called '" + kind + "'");
+}
+
+}  // namespace iclflow
