@@ -207,7 +207,8 @@ BOOST_AUTO_TEST_CASE(an_equivariant_model_turns_with_its_prompt) {
   BOOST_TEST(gradient.eos.norm() > 1e-3);
 }
 
-// Least squares from i < n exact pairs knows i directions of n: loss (n - i) / 2 at unit variance; with n pairs all.
+// theory: eq:few-shot-directions. Least squares from i < n exact pairs knows i directions of n: loss (n - i) / 2 at
+// unit variance; with n pairs all.
 BOOST_AUTO_TEST_CASE(least_squares_learns_a_direction_from_each_pair) {
   FewShotPlan plan = small_shots(9);
   plan.inputs = InitialLaw::normal;
