@@ -124,7 +124,12 @@ std::string reproduction_section(const Report& report) {
          escaped(report.experiment) + "</pre></details>\n";
 }
 
-std::string conventions() {
+std::string conventions(const Json& summary) {
+  if (at(summary, {"training"}).is_array()) {
+    return "<p>Loss: mean over <i>t</i> of ½ |<i>s</i><sub><i>t</i>+1</sub> − <i>f</i><sub><i>t</i></sub>|², in steps "
+           "of training. Numbers in brackets are standard errors of the last digits; – marks what does not "
+           "exist.</p>\n";
+  }
   return "<p>ℓ = ½ E|ŷ − <i>y</i>|², the target noise-free, summed over tasks; time <i>t</i> is that of "
          "d<i>θ</i>/d<i>t</i> = −∇ℓ (a step of learning rate <i>η</i> is Δ<i>t</i> = <i>η</i>). Indices count from 0. "
          "Numbers in brackets are standard errors of the last digits; – marks what does not exist.</p>\n";
@@ -142,10 +147,10 @@ std::string render_report(const Report& report) {
       title + "</title>\n<style>" + std::string(style) + "</style>\n</head>\n<body>\n<h1>" + title +
       "</h1>\n<p class=\"version\">iclflow " + shown(at(summary, {"version"}));
   if (at(summary, {"system"}).is_string()) page += ", system " + shown(at(summary, {"system"}));
-  page += "</p>\n" + claim_section(summary) + verdict(summary) + checks_section(summary) + conventions();
+  page += "</p>\n" + claim_section(summary) + verdict(summary) + checks_section(summary) + conventions(summary);
   page += problem_section(summary) + prediction_section(summary) + dynamics_section(summary) +
           comparison_section(summary) + final_values_section(summary) + leakage_section(summary) +
-          evaluation_section(summary) + closures_section(summary);
+          training_section(summary) + evaluation_section(summary) + closures_section(summary);
   return page + figures_section(report) + members_section(report) + reproduction_section(report) + "</body>\n</html>\n";
 }
 

@@ -11,7 +11,7 @@ struct Quantity {
   const char* meaning;
 };
 
-constexpr std::array<Quantity, 16> quantities{{
+constexpr std::array<Quantity, 26> quantities{{
     {"heads", "<i>H</i>", "attention heads"},
     {"tasks", "<i>I</i>", "tasks, one response each"},
     {"task_dimensions", "<i>d<sub>i</sub></i>", "covariates of each task"},
@@ -28,6 +28,16 @@ constexpr std::array<Quantity, 16> quantities{{
     {"rotation_seed", "", "seed of that basis"},
     {"signal_power", "<i>P<sub>i</sub></i>", "<i>s<sub>y</sub></i>² <i>λ<sub>i</sub> d<sub>i</sub></i>"},
     {"noise_factor", "<i>φ<sub>i</sub></i>", "1 + <i>σ</i>²/<i>P<sub>i</sub></i>"},
+    {"sequence", "", "law of the sequences"},
+    {"state_dimension", "<i>n</i>", "coordinates of an observed state"},
+    {"hidden_dimension", "", "coordinates of the hidden state"},
+    {"length", "<i>T</i>", "predicted states of a sequence"},
+    {"noise_deviation", "", "standard deviation of the noise of each step"},
+    {"layers", "", "layers of attention"},
+    {"width", "<i>D</i>", "width of the residual stream"},
+    {"key_dimension", "<i>k</i>", "of keys, queries and values of each head"},
+    {"clip", "", "largest activation after each layer; 0: not clipped"},
+    {"parameters", "", "trained numbers"},
 }};
 
 const Quantity* find_quantity(const std::string& key) {

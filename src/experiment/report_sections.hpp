@@ -19,6 +19,7 @@ namespace iclflow::page {
 [[nodiscard]] std::string closures_section(const Json& summary);
 [[nodiscard]] std::string leakage_section(const Json& summary);
 [[nodiscard]] std::string evaluation_section(const Json& summary);
+[[nodiscard]] std::string training_section(const Json& summary);
 /// The table of a sweep.
 [[nodiscard]] std::string members_section(const Report& report);
 

@@ -31,6 +31,7 @@ void AdamRule::advance(std::uint64_t step, const Eigen::VectorXd& theta, const E
   const double of_first = 1.0 / (1.0 - std::pow(options_.beta1, count));
   const double of_second = 1.0 / (1.0 - std::pow(options_.beta2, count));
   const double rate = options_.rate.at(step);
+  // theta <- theta - rate (m / (sqrt(v) + eps) + decay theta) (theory: eq:adamw)
   next = theta - rate * (of_first * first_ / ((of_second * second_).sqrt() + options_.epsilon) +
                          options_.weight_decay * theta.array())
                             .matrix();

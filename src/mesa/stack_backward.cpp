@@ -126,7 +126,7 @@ void StackPass<T>::attention_backward(std::size_t l, std::size_t h) {
                     Reach::from_row, false);
 }
 
-// theory: eq:mesa-backward
+/// dq = (H + I / lambda)^-1 G^T e, dk = (D_H + D_H^T) k + D_G^T v, dv = D_G k (theory: eq:mesa-backward).
 template <typename T>
 void StackPass<T>::mesa_backward(std::size_t l, std::size_t h, std::vector<T>& slopes, bool to_input) {
   const PreparedLayer& at = weights_.layers[l];

@@ -41,7 +41,8 @@ StackPass<T>::StackPass(const StackWeights<T>& weights, int length)
     layer.input = entries(length_ * layer.stride);
     layer.heads = entries(3 * length_ * channels_);
     layer.pooled = entries(length_ * channels_);
-    if (weights_.shape.normalise_keys) layer.inverse = entries(2 * heads_ * length_);
+    const bool unit = weights_.shape.normalise_keys && weights_.shape.layers[l] != LayerKind::linear;
+    if (unit) layer.inverse = entries(2 * heads_ * length_);
     if (weights_.shape.layers[l] == LayerKind::mesa) {
       mesa = true;
       layer.solved = entries(length_ * channels_);
@@ -71,7 +72,8 @@ T* StackPass<T>::head(Layer& layer, std::size_t h, std::size_t which) const {
   return layer.heads.get() + (3 * h + which) * length_ * k_ * side;
 }
 
-/// Tokens of the first layer, and positions beside them.
+/// Tokens of the first layer: [s_t, s_{t-1}], all that [0, s_t, s_t, s_{t-1}] holds, or E s_t with its position beside
+/// it (theory: eq:constructed-tokens).
 template <typename T>
 void StackPass<T>::load(const StackBatch& batch, std::size_t group) {
   pack(batch.inputs, group, batch.count, length_ * n_, states_.get());
@@ -113,8 +115,7 @@ void StackPass<T>::forward(const StackBatch& batch, std::size_t group) {
   }
 }
 
-/// e <- clip(e + sum_h P_h z_h).
-// theory: eq:stack-layer
+/// e <- clip(e + sum_h P_h o_h) (theory: eq:stack-layer).
 template <typename T>
 void StackPass<T>::forward_layer(std::size_t l) {
   const PreparedLayer& at = weights_.layers[l];
@@ -165,9 +166,11 @@ void StackPass<T>::forward_head(std::size_t l, std::size_t h) {
                        true);
       kernels_.sigmoid(gamma, length_);
     }
+    // o_t = G_t (H_t + I / lambda)^-1 q_t (theory: eq:mesa-layer)
     kernels_.mesa(mesa_head(l, h), pooled, channels_);
     return;
   }
+  // o_t = sum_{t' <= t} A_tt' v_t', A_tt' = k_t' . q_t or its softmax (theory: eq:causal-attention)
   kernels_.contract({length_, length_, k_}, {head(layer, h, 0), k_, 1}, {head(layer, h, 1), k_, 1},
                     {scores_.get(), length_, 1}, Reach::all, true);
   if (kind == LayerKind::softmax) {
@@ -211,6 +214,7 @@ double StackPass<T>::loss(const StackBatch& batch, std::size_t group) {
       const double difference = static_cast<double>(prediction_[j]) - static_cast<double>(slope_[j]);
       of_token += difference * difference;
     }
+    // l = (1/T) sum_t |s_{t+1} - f_t|^2 / 2 (theory: eq:autoregressive-loss)
     sum += 0.5 * of_token *
            (batch.position_weights.empty() ? 1.0 / static_cast<double>(length_) : batch.position_weights[t]);
   }

@@ -23,6 +23,23 @@ const Json& find(const Json& json, std::initializer_list<const char*> keys) {
   return *at;
 }
 
+std::string preconditioned_name(const Json& entry) {
+  const int steps = entry.at("steps").get<int>();
+  return fmt::format("preconditioned, {} step{}", steps, steps == 1 ? "" : "s");
+}
+
+/// The ridge predictor of the smallest loss, null when there is none.
+const Json& best_ridge(const Json& baselines) {
+  static const Json nothing = nullptr;
+  const Json* best = &nothing;
+  for (const Json& entry : baselines.at("ridge")) {
+    if (best->is_null() || entry.at("loss").get<double>() < best->at("loss").get<double>()) best = &entry;
+  }
+  return *best;
+}
+
+std::string ridge_name(const Json& entry) { return fmt::format("ridge, λ = {:g}", entry.at("lambda").get<double>()); }
+
 /// Values at 1, 2, ...: loss against context length.
 Curve by_position(const std::string& label, const Json& values, const Json& errors) {
   Curve curve{label, {}, {}, {}};
@@ -49,12 +66,10 @@ TrainingFigure training_figure(const TrainingSource& source) {
   if (!baselines.is_object()) return figure;
   figure.levels.push_back({"gradient step", baselines.at("gradient_step").at("loss").get<double>()});
   for (const Json& entry : baselines.at("preconditioned")) {
-    figure.levels.push_back(
-        {fmt::format("preconditioned, {} steps", entry.at("steps").get<int>()), entry.at("loss").get<double>()});
+    figure.levels.push_back({preconditioned_name(entry), entry.at("loss").get<double>()});
   }
-  for (const Json& entry : baselines.at("ridge")) {
-    figure.levels.push_back(
-        {fmt::format("ridge, λ = {:g}", entry.at("lambda").get<double>()), entry.at("loss").get<double>()});
+  if (const Json& ridge = best_ridge(baselines); ridge.is_object()) {
+    figure.levels.push_back({ridge_name(ridge), ridge.at("loss").get<double>()});
   }
   return figure;
 }
@@ -65,18 +80,15 @@ PositionsFigure positions_figure(const TrainingSource& source) {
   const Json& positions = find(source.summary, {"final", "positions"});
   if (positions.is_object()) {
     figure.models.push_back(by_position("trained", positions.at("loss"), positions.at("loss_standard_error")));
-    figure.baselines.push_back(by_position("zero", positions.at("zero"), nullptr));
   }
   const Json& baselines = find(source.summary, {"baselines"});
   if (!baselines.is_object()) return figure;
   figure.baselines.push_back(by_position("gradient step", baselines.at("gradient_step").at("positions"), nullptr));
   for (const Json& entry : baselines.at("preconditioned")) {
-    figure.baselines.push_back(by_position(fmt::format("preconditioned, {} steps", entry.at("steps").get<int>()),
-                                           entry.at("positions"), nullptr));
+    figure.baselines.push_back(by_position(preconditioned_name(entry), entry.at("positions"), nullptr));
   }
-  for (const Json& entry : baselines.at("ridge")) {
-    figure.baselines.push_back(
-        by_position(fmt::format("ridge, λ = {:g}", entry.at("lambda").get<double>()), entry.at("positions"), nullptr));
+  if (const Json& ridge = best_ridge(baselines); ridge.is_object()) {
+    figure.baselines.push_back(by_position(ridge_name(ridge), ridge.at("positions"), nullptr));
   }
   return figure;
 }
