@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <stdexcept>
 
+#include "iclflow/analysis/estimate.hpp"
 #include "iclflow/plots/sequence_figures.hpp"
 #include "iclflow/plots/weights_figure.hpp"
 
@@ -51,6 +53,22 @@ Curve by_position(const std::string& label, const Json& values, const Json& erro
   return curve;
 }
 
+/// Mean of rows {seed, step, key} at each step, with its error where there are several seeds.
+Curve mean_over_seeds(const std::string& label, const Json& rows, const char* key) {
+  std::map<double, std::vector<double>> by_step;
+  for (const Json& row : rows) by_step[row.at("step").get<double>()].push_back(row.at(key).get<double>());
+  Curve curve{label, {}, {}, {}};
+  const std::size_t seeds = by_step.begin()->second.size();
+  for (const auto& [step, values] : by_step) {
+    if (values.size() != seeds) continue;  // recorded by some seeds only
+    const Estimate estimate = mean_estimate(values);
+    curve.times.push_back(step);
+    curve.values.push_back(estimate.value);
+    if (estimate.standard_error) curve.standard_error.push_back(*estimate.standard_error);
+  }
+  return curve;
+}
+
 TrainingFigure training_figure(const TrainingSource& source) {
   TrainingFigure figure;
   figure.title = source.title;
@@ -59,6 +77,11 @@ TrainingFigure training_figure(const TrainingSource& source) {
       figure.seeds.push_back(
           {fmt::format("seed {}", result.seeds.at(m)), result.members[m].times, result.members[m]["loss"].values, {}});
     }
+  }
+  const Json& along = find(source.summary, {"compressed", "along"});
+  if (along.is_array() && !along.empty()) {
+    figure.compressed.push_back(mean_over_seeds("compressed", along, "compressed_loss"));
+    figure.interpolated.push_back(mean_over_seeds("interpolated", along, "interpolated_loss"));
   }
   const Json& zero = find(source.summary, {"final", "evaluation_zero_loss"});
   if (zero.is_number()) figure.levels.push_back({"zero", zero.get<double>()});

@@ -62,6 +62,37 @@ Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions
   return {{"evaluation_zero_loss", sum / static_cast<double>(zero.size())}, {"positions", std::move(json)}};
 }
 
+/// Weights at the end of each seed, and along the way where they were kept.
+std::vector<TrainedRun> finished_runs(const DynamicsResult& result) {
+  std::vector<TrainedRun> runs;
+  for (std::size_t m = 0; m < result.final_states.size(); ++m) {
+    TrainedRun run{result.seeds.at(m), result.final_states[m]};
+    const Trajectory& member = result.members.at(m);
+    if (member.has("parameters")) {
+      run.steps = member.times;
+      const std::vector<double>& values = member["parameters"].values;
+      const Eigen::Index size = run.parameters.size();
+      for (std::size_t k = 0; k < member.samples(); ++k) {
+        run.samples.emplace_back(
+            Eigen::Map<const Eigen::VectorXd>(values.data() + static_cast<Eigen::Index>(k) * size, size));
+      }
+    }
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+void check_measurements(const Section& root, const TrainedMeasurements& measurements, bool linear, std::size_t layers) {
+  if (measurements.compression && !linear) {
+    root.fail("compression", "block means describe linear layers of constructed tokens only",
+              "[compression] with layers = [\"linear\", ...]");
+  }
+  if (measurements.one_step && (!linear || layers != 1)) {
+    root.fail("one_step", "a gradient step is read from one linear layer of constructed tokens",
+              "[one_step] with layers = [\"linear\"]");
+  }
+}
+
 }  // namespace
 
 TrainingStudy::TrainingStudy(AutoregressiveProblem problem, TrainingOptions options, TrainedMeasurements measurements)
@@ -89,6 +120,8 @@ void TrainingStudy::resolve(TomlText& text) const {
   iclflow::resolve(problem_, text);
   iclflow::resolve(options_, text);
   if (measurements_.baselines) iclflow::resolve(*measurements_.baselines, text);
+  if (measurements_.compression) iclflow::resolve(*measurements_.compression, text);
+  if (measurements_.one_step) iclflow::resolve(*measurements_.one_step, text);
 }
 
 Json TrainingStudy::problem() const {
@@ -156,6 +189,19 @@ Evaluated TrainingStudy::evaluate_final(const std::vector<DynamicsResult>& resul
       return sampled_baselines(*measurements_.baselines, problem_.sequence, control.threads, interrupted);
     });
   }
+  const std::vector<TrainedRun> runs = finished_runs(result);
+  if (measurements_.one_step) {
+    measure("one_step", [&] {
+      return one_step_of_runs(*measurements_.one_step, problem_.sequence, problem_.shape, runs, control.threads,
+                              interrupted);
+    });
+  }
+  if (measurements_.compression) {
+    measure("compressed", [&] {
+      return compression_of_runs(*measurements_.compression, problem_.sequence, problem_.shape, runs, control.threads,
+                                 interrupted);
+    });
+  }
   return evaluated;
 }
 
@@ -205,8 +251,11 @@ std::unique_ptr<Study> make_training_study(const Section& root) {
     section.fail("keep_parameters", fmt::format("too much to keep: {:.2g} numbers", samples * parameters),
                  fmt::format("false, or at most {:.2g} by a larger record_every", largest_recorded_values));
   }
-  TrainedMeasurements measurements{read_baselines(root, problem.shape.clip)};
-  return std::make_unique<TrainingStudy>(std::move(problem), std::move(options), std::move(measurements));
+  TrainedMeasurements measurements{read_baselines(root, problem.shape.clip), read_compression(root),
+                                   read_one_step(root)};
+  auto study = std::make_unique<TrainingStudy>(std::move(problem), std::move(options), measurements);
+  check_measurements(root, measurements, study->linear(), study->layers());
+  return study;
 }
 
 }  // namespace iclflow

@@ -126,21 +126,38 @@ BOOST_AUTO_TEST_CASE(compressed_models_know_no_direction) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(compression_reports_what_a_stack_would_measure) {
-  StackShape shape = small({LayerKind::linear, LayerKind::linear});
+BOOST_AUTO_TEST_CASE(runs_report_what_a_stack_would_measure) {
+  StackShape shape = small({LayerKind::linear});
   shape.clip = 0.9;
-  const StackModelWeights model = drawn(shape);
-  const StackBatch batch = small_batch();
-  const Json json = compression_summary(model, batch, 1);
+  const VectorXd end = initial_parameters(shape, 0.3, 3), before = initial_parameters(shape, 0.3, 4);
+  const std::vector<TrainedRun> runs{{3, end, {0.0, 10.0}, {before, end}}, {4, before}};
+  const StackBatch batch = batch_of(draw_sequences(small_problem(), 7, Stream::evaluation, 0, 0, 20));
   const auto loss = [&](const StackModelWeights& weights) {
     const VectorXd targets = Eigen::Map<const VectorXd>(batch.targets.data(), static_cast<Index>(batch.targets.size()));
     return 0.5 * (predictions(weights, batch) - targets).squaredNorm() / (20.0 * 7.0);
   };
-  const StackModelWeights compressed = compress(shape, model.parameters);
-  BOOST_TEST(std::abs(json.at("trained_loss").get<double>() - loss(model)) < 1e-13);
-  BOOST_TEST(std::abs(json.at("loss").get<double>() - loss(compressed)) < 1e-13);
-  BOOST_TEST(std::abs(json.at("interpolated_loss").get<double>() - loss(interpolate(model, compressed))) < 1e-13);
+  const Json json = compression_of_runs({20, 7, true}, small_problem(), shape, runs, 1, {});
+  const auto same = [](const Json& value, double expected) { return std::abs(value.get<double>() - expected) < 1e-12; };
+  BOOST_TEST(same(json.at("trained_loss"), 0.5 * (loss({shape, end}) + loss({shape, before}))));
+  BOOST_TEST(same(json.at("loss"), 0.5 * (loss(compress(shape, end)) + loss(compress(shape, before)))));
+  BOOST_TEST(same(json.at("interpolated_loss"), 0.5 * (loss(interpolate({shape, end}, compress(shape, end))) +
+                                                       loss(interpolate({shape, before}, compress(shape, before))))));
   BOOST_TEST(json.at("parameters_per_head") == 32);
+  BOOST_TEST(json.at("along").size() == 2U);
+  const Json& start = json.at("along")[0];
+  BOOST_TEST(same(start.at("trained_loss"), loss({shape, before})));
+  BOOST_TEST(same(start.at("compressed_loss"), loss(compress(shape, before))));
+  BOOST_TEST(same(start.at("interpolated_loss"), loss(interpolate({shape, before}, compress(shape, end)))));
+  BOOST_TEST(compression_of_runs({20, 7, false}, small_problem(), shape, runs, 1, {}).at("along").empty());
+  BOOST_TEST(compression_of_runs({20, 7, true}, small_problem(), shape, runs, 1, [] { return true; }).is_null());
+
+  const Json steps = one_step_of_runs({20, 7}, small_problem(), shape, runs, 1, {});
+  BOOST_TEST(same(steps.at("trained_loss"), json.at("trained_loss").get<double>()));
+  BOOST_TEST(same(steps.at("compressed_loss"), json.at("loss").get<double>()));
+  const double one = recover_step({shape, end}).rate, other = recover_step({shape, before}).rate;
+  BOOST_TEST(same(steps.at("eta"), 0.5 * (one + other)));
+  BOOST_TEST(same(steps.at("eta_standard_error"), 0.5 * std::abs(one - other)));
+  BOOST_TEST(steps.at("runs")[1].at("seed") == 4);
 }
 
 // A step of gradient descent on (1/2) sum |s_{t'+1} - Phi s_t'|^2 from phi I, less phi s_t, by differences of that sum:
@@ -302,6 +319,9 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_is_refused) {
   resolve(*plan, text);
   BOOST_TEST(text.text().find("sequences = 70") != std::string::npos);
   BOOST_TEST(text.text().find("seed = 9") != std::string::npos);
+  const Document other = parse_document("[compression]\nalong_training = false", "f.toml");
+  resolve(*read_compression(Section(other)), text);
+  BOOST_TEST(text.text().find("along_training = false") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -55,4 +55,11 @@ void resolve(const OneStepPlan& plan, TomlText& text);
                                               const StackModelWeights& trained, int threads,
                                               const std::function<bool()>& interrupted);
 
+/// The numbers of several runs: means with *_standard_error over runs, named eta, minus_eta_phi, trained_loss,
+/// constructed_loss, ..., best_step_eta, key_query_outside, ..., predictions_cosine, sensitivities_cosine; and
+/// runs: [{seed, ...}] as one_step() reports them. Null when interrupted.
+[[nodiscard]] nlohmann::ordered_json one_step_of_runs(const OneStepPlan& plan, const SequenceProblem& problem,
+                                                      const StackShape& shape, const std::vector<TrainedRun>& runs,
+                                                      int threads, const std::function<bool()>& interrupted);
+
 }  // namespace iclflow
