@@ -130,7 +130,11 @@ std::string conventions(const Json& summary) {
            "of training. Numbers in brackets are standard errors of the last digits; – marks what does not "
            "exist.</p>\n";
   }
-  return "<p>ℓ = ½ E|ŷ − <i>y</i>|², the target noise-free, summed over tasks; time <i>t</i> is that of "
+  const std::string over = at(summary, {"system"}) == "autoregressive"
+                               ? "summed over predictions and coordinates of a sequence"
+                               : "the target noise-free, summed over tasks";
+  return "<p>ℓ = ½ E|ŷ − <i>y</i>|², " + over +
+         "; time <i>t</i> is that of "
          "d<i>θ</i>/d<i>t</i> = −∇ℓ (a step of learning rate <i>η</i> is Δ<i>t</i> = <i>η</i>). Indices count from 0. "
          "Numbers in brackets are standard errors of the last digits; – marks what does not exist.</p>\n";
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "report_sections.hpp"
@@ -50,7 +51,19 @@ constexpr GapColumn gap_columns[] = {{"loss_gap", "loss, mean", ""},
                                      {"loss_gap_max", "loss, largest", ""},
                                      {"emergence_time_gap", "emergence time", "not reached"},
                                      {"mu_gap", "<i>μ</i>", ""},
-                                     {"omega_gap", "<i>ω</i>", ""}};
+                                     {"omega_gap", "<i>ω</i>", ""},
+                                     {"product_gap", "<i>ab</i>", ""},
+                                     {"mode_gap", "<i>M</i>", ""}};
+
+// Columns that at least one pair of this system has.
+std::vector<GapColumn> gap_columns_of(const Json& pairs) {
+  std::vector<GapColumn> columns;
+  for (const GapColumn& column : gap_columns) {
+    const auto has = [&](const Json& pair) { return pair.contains(column.key); };
+    if (std::any_of(pairs.begin(), pairs.end(), has)) columns.push_back(column);
+  }
+  return columns;
+}
 
 Json percent(const Json& share) { return share.is_number() ? Json(100.0 * share.get<double>()) : Json(nullptr); }
 
@@ -155,12 +168,13 @@ std::string final_values_section(const Json& summary) {
 }
 
 std::string comparison_section(const Json& summary) {
+  const std::vector<GapColumn> gaps = gap_columns_of(at(summary, {"comparison"}));
   std::vector<std::string> columns{"theory", "simulation"};
-  for (const GapColumn& column : gap_columns) columns.push_back(std::string(column.heading) + " (%)");
+  for (const GapColumn& column : gaps) columns.push_back(std::string(column.heading) + " (%)");
   Table table("Gaps in percent, with the seeds' standard error in the last digits", columns);
   for (const Json& pair : at(summary, {"comparison"})) {
     std::vector<std::string> row{shown(at(pair, {"theory"})), shown(at(pair, {"simulation"}))};
-    for (const GapColumn& column : gap_columns) {
+    for (const GapColumn& column : gaps) {
       row.push_back(estimate(percent(at(pair, {column.key})), percent(error_of(pair, column.key)), column.reason));
     }
     table.row(row);
@@ -168,7 +182,7 @@ std::string comparison_section(const Json& summary) {
   if (table.empty()) return "";
   return "<h2>Theory against simulation</h2>\n" + table.html() +
          "<p>Loss: |ℓ<sub>sim</sub> − ℓ<sub>theory</sub>| / ℓ<sub>theory</sub>(0), over time. Emergence time: relative "
-         "difference of <i>t</i><sub>0</sub>. <i>μ</i>, <i>ω</i>: mean over time of the largest entry's difference, "
+         "difference of <i>t</i><sub>0</sub>. All others: mean over time of the largest entry's difference, "
          "over "
          "the theory's largest final entry.</p>\n";
 }

@@ -1,3 +1,4 @@
+#include "iclflow/experiment/flat_summary.hpp"
 #include "report_sections.hpp"
 
 namespace iclflow::page {
@@ -60,11 +61,20 @@ std::string dedicated_table(const Json& prediction) {
   return table.html();
 }
 
+/// Of systems without tasks: every number by its key.
+std::string plain_section(const Json& prediction) {
+  Table table("Closed forms and baselines", {"quantity", "value"});
+  for (const auto& [path, value] : flatten(prediction))
+    table.row({"<code>" + escaped(path) + "</code>", significant(value, 6)});
+  return table.empty() ? std::string() : "<h2>Prediction</h2>\n" + table.html();
+}
+
 }  // namespace
 
 std::string prediction_section(const Json& summary) {
   const Json& prediction = at(summary, {"prediction"});
   if (!prediction.is_object()) return "";
+  if (!prediction.contains("dedicated")) return plain_section(prediction);
   Table table(
       "Closed forms. With <i>x<sub>i</sub></i> = <i>κ φ<sub>i</sub> d<sub>i</sub></i>/<i>L</i> a task's loss is "
       "(<i>P<sub>i</sub></i>/2) <i>x<sub>i</sub></i>/(1 + <i>x<sub>i</sub></i>)",

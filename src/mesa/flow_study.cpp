@@ -128,7 +128,7 @@ std::string AutoregressiveFlowStudy::describe_prediction() const {
                                  s.dimension, s.length, name(s.initial), s.initial_scale);
   text += "losses: half the squared error, summed over t and coordinates; times: d theta/dt = -grad loss\n\n";
   const auto row = [&](std::string_view what, double value, std::string_view note) {
-    text += fmt::format("  {:<22}{:<14.6g}{}\n", what, value, note);
+    text += fmt::format("  {:<26}{:<14.6g}{}\n", what, value, note);
   };
   row("kappa1", moments.kappa1, "E |z_j|^4");
   row("kappa2", moments.kappa2, "E |z_j|^6");
@@ -140,7 +140,7 @@ std::string AutoregressiveFlowStudy::describe_prediction() const {
   row("loss, zero predictor", loss_.value(0.0), "");
   row("loss, limit", loss_.value(limit), "");
   const auto half = half_time();
-  text += fmt::format("  {:<22}{:<14}{}\n", "time of half the limit", half ? fmt::format("{:.6g}", *half) : "none",
+  text += fmt::format("  {:<26}{:<14}{}\n", "time of half the limit", half ? fmt::format("{:.6g}", *half) : "none",
                       "log(A / (B s_0) - 1) / (2 A), of a balanced start");
   return text;
 }
@@ -263,6 +263,10 @@ std::vector<DrawnFigure> AutoregressiveFlowStudy::draw(const std::vector<Dynamic
       drawn.push_back({kind, "", "there are fewer than two samples to draw"});
     } else if (kind == "loss") {
       drawn.push_back(draw_one(kind, loss_figure(moving, request.title), request.folder));
+      drawn.back().caption =
+          "Population loss ℓ = ½ Σ E|ŷ_t − x_{t+1}|², summed over t and coordinates, against time t of "
+          "the flow dθ/dt = −∇ℓ. Dark thin line: two-parameter flow. Light broad lines: full-parameter "
+          "simulation, mean over seeds; bands: ±2 standard errors of that mean. Dashed: the limit.";
     } else {
       drawn.push_back(draw_one(kind, product_figure(moving, request.title), request.folder));
     }

@@ -90,6 +90,7 @@ void check_powers(const Section& section, const Problem& problem) {
 
 Problem read_problem(const Section& section) {
   Problem problem;
+  static_cast<void>(section.choice("attention", {{"softmax", "linear"}}, "softmax"));  // linear is not read here
   read_sizes(section, problem);
   read_variances(section, problem);
   read_scales(section, problem);
@@ -105,6 +106,7 @@ Problem read_problem(const Section& section) {
 
 void resolve_problem(const Problem& problem, TomlText& text) {
   text.table("problem");
+  text.put("attention", "softmax");
   text.put("heads", problem.heads);
   text.put("task_dimensions", problem.task_dimensions);
   text.put("context_length", problem.context_length);

@@ -5,6 +5,7 @@
 #include "iclflow/attention/score_space_gradient.hpp"
 #include "iclflow/experiment/stepper_section.hpp"
 #include "iclflow/plots/figure.hpp"
+#include "iclflow/regression/linear_study.hpp"
 #include "iclflow/regression/problem_section.hpp"
 #include "regression_study.hpp"
 
@@ -78,10 +79,13 @@ class Regression final : public System {
  public:
   [[nodiscard]] std::string_view name() const override { return "regression"; }
   [[nodiscard]] std::string_view description() const override {
-    return "multi-task in-context linear regression, one layer of multi-head softmax attention";
+    return "in-context linear regression, one layer of multi-head attention: softmax (several tasks) or linear";
   }
 
   [[nodiscard]] std::unique_ptr<Study> parse(const Section& root) const override {
+    if (root.section("problem").choice("attention", {{"softmax", "linear"}}, "softmax") == "linear") {
+      return make_linear_study(root);
+    }
     Problem problem = read_problem(root.section("problem"));
     const auto initial = root.find_section("initial");
     Start start = initial ? Start(problem, *initial) : Start(problem);
@@ -105,6 +109,9 @@ class Regression final : public System {
         {"dynamics", "spectral-flow", "the reduced flow of (mu, omega): population loss times mobility"},
         {"dynamics", "attention", "all weights; method sgd (fresh contexts) or gradient-flow (fixed contexts)"},
         {"dynamics", "fixed", "keeps the initial weights"},
+        {"attentions", "softmax", "several tasks; theory by a closure"},
+        {"attentions", "linear",
+         "one task of given covariance: merged (sigmoid) or split (saddle to saddle), exact population flow"},
         {"closures", "large-context", "leading order for large d and L"},
         {"closures", "finite-dimension", "first order in 1/L at fixed d; ends where D_hh / L = 0.2"},
         {"closures", "sampled", "any L and d, by common random numbers (contexts, seed)"}};
