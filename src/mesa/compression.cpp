@@ -1,13 +1,7 @@
 #include "iclflow/mesa/compression.hpp"
 
 #include <cmath>
-#include <limits>
 #include <stdexcept>
-#include <string>
-#include <utility>
-
-#include "iclflow/analysis/estimate.hpp"
-#include "iclflow/mesa/training.hpp"
 
 namespace iclflow {
 
@@ -125,61 +119,16 @@ StackModelWeights interpolate(const StackModelWeights& one, const StackModelWeig
   return stack_of(one.shape, products);
 }
 
-std::optional<CompressionPlan> read_compression(const Section& root) {
-  const auto section = root.find_section("compression");
-  if (!section) return std::nullopt;
-  CompressionPlan plan;
-  plan.sequences = static_cast<std::size_t>(section->integer("sequences", 1, 1'000'000, 1000));
-  plan.seed = static_cast<std::uint64_t>(section->integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
-  plan.along_training = section->boolean("along_training", true);
-  section->finish();
-  return plan;
-}
-
-void resolve(const CompressionPlan& plan, TomlText& text) {
-  text.table("compression");
-  text.put("sequences", static_cast<std::uint64_t>(plan.sequences));
-  text.put("seed", plan.seed);
-  text.put("along_training", plan.along_training);
-}
-
-nlohmann::ordered_json compression_of_runs(const CompressionPlan& plan, const SequenceProblem& problem,
-                                           const StackShape& shape, const std::vector<TrainedRun>& runs, int threads,
-                                           const std::function<bool()>& interrupted) {
-  using Json = nlohmann::ordered_json;
-  const StackBatch batch = batch_of(draw_sequences(problem, plan.seed, Stream::evaluation, 0, 0, plan.sequences));
-  const auto narrow = make_stack(shape, StackPrecision::double_precision, threads);
-  StackShape products = shape;
-  products.key_dimension = shape.width;
-  const auto wide = make_stack(products, StackPrecision::double_precision, threads);
-  std::vector<double> trained, compressed, interpolated;
-  Json along = Json::array();
-  for (const TrainedRun& run : runs) {
-    const StackModelWeights end = compress(shape, run.parameters);
-    trained.push_back(narrow->loss(run.parameters, batch));
-    compressed.push_back(wide->loss(end.parameters, batch));
-    interpolated.push_back(wide->loss(interpolate({shape, run.parameters}, end).parameters, batch));
-    for (std::size_t k = 0; k < run.samples.size() && plan.along_training; ++k) {
-      if (interrupted && interrupted()) return nullptr;
-      const Eigen::VectorXd& now = run.samples[k];
-      along.push_back({{"seed", run.seed},
-                       {"step", run.steps.at(k)},
-                       {"trained_loss", narrow->loss(now, batch)},
-                       {"compressed_loss", wide->loss(compress(shape, now).parameters, batch)},
-                       {"interpolated_loss", wide->loss(interpolate({shape, now}, end).parameters, batch)}});
-    }
-  }
-  Json json;
-  for (const auto& [key, values] : {std::pair{"trained_loss", &trained}, std::pair{"loss", &compressed},
-                                    std::pair{"interpolated_loss", &interpolated}}) {
-    const Estimate estimate = mean_estimate(*values);
-    json[key] = estimate.value;
-    json[std::string(key) + "_standard_error"] =
-        estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr);
-  }
-  json["parameters_per_head"] = compressed_parameters_per_head;
-  json["along"] = std::move(along);
-  return json;
+nlohmann::ordered_json compression_summary(const StackModelWeights& trained, const StackBatch& batch, int threads) {
+  const StackModelWeights compressed = compress(trained.shape, trained.parameters);
+  const StackModelWeights between = interpolate(trained, compressed);
+  const auto loss = [&](const StackModelWeights& model) {
+    return make_stack(model.shape, StackPrecision::double_precision, threads)->loss(model.parameters, batch);
+  };
+  return {{"loss", loss(compressed)},
+          {"interpolated_loss", loss(between)},
+          {"parameters_per_head", compressed_parameters_per_head},
+          {"trained_loss", loss(trained)}};
 }
 
 }  // namespace iclflow

@@ -243,17 +243,17 @@ Json one_step(const OneStepPlan& plan, const SequenceProblem& problem, const Sta
   return OneStep(plan, problem, trained, threads).run(interrupted);
 }
 
-Json one_step_of_runs(const OneStepPlan& plan, const SequenceProblem& problem, const StackShape& shape,
-                      const std::vector<TrainedRun>& runs, int threads, const std::function<bool()>& interrupted) {
-  std::vector<std::pair<std::string, std::vector<double>>> numbers;  // in the order of the first run
+Json one_step_of_training(const OneStepPlan& plan, const SequenceProblem& problem, const StackShape& shape,
+                          const DynamicsResult& result, int threads, const std::function<bool()>& interrupted) {
+  std::vector<std::pair<std::string, std::vector<double>>> numbers;  // in the order of the first seed
   const auto add = [&numbers](const std::string& name, const Json& value) {
     auto found = std::find_if(numbers.begin(), numbers.end(), [&](const auto& entry) { return entry.first == name; });
     if (found == numbers.end()) found = numbers.insert(numbers.end(), {name, {}});
     found->second.push_back(value.get<double>());
   };
   Json details = Json::array();
-  for (const TrainedRun& run : runs) {
-    Json one = one_step(plan, problem, {shape, run.parameters}, threads, interrupted);
+  for (std::size_t m = 0; m < result.final_states.size(); ++m) {
+    Json one = one_step(plan, problem, {shape, result.final_states[m]}, threads, interrupted);
     if (one.is_null()) return nullptr;
     add("eta", one.at("eta"));
     add("minus_eta_phi", one.at("minus_eta_phi"));
@@ -261,7 +261,7 @@ Json one_step_of_runs(const OneStepPlan& plan, const SequenceProblem& problem, c
     add("best_step_eta", one.at("losses").at("best_step").at("eta"));
     for (const auto& [name, value] : one.at("sparsity").items()) add(name, value);
     for (const auto& [name, entry] : one.at("cosines").items()) add(name + "_cosine", entry.at("mean"));
-    Json detail = {{"seed", run.seed}};
+    Json detail = {{"seed", result.seeds.at(m)}};
     detail.update(one);
     details.push_back(std::move(detail));
   }
@@ -271,7 +271,7 @@ Json one_step_of_runs(const OneStepPlan& plan, const SequenceProblem& problem, c
     json[name] = estimate.value;
     json[name + "_standard_error"] = estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr);
   }
-  json["runs"] = std::move(details);
+  json["by_seed"] = std::move(details);
   return json;
 }
 

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <stdexcept>
 
-#include "iclflow/analysis/estimate.hpp"
 #include "iclflow/plots/sequence_figures.hpp"
 #include "iclflow/plots/weights_figure.hpp"
 
@@ -53,18 +51,14 @@ Curve by_position(const std::string& label, const Json& values, const Json& erro
   return curve;
 }
 
-/// Mean of rows {seed, step, key} at each step, with its error where there are several seeds.
-Curve mean_over_seeds(const std::string& label, const Json& rows, const char* key) {
-  std::map<double, std::vector<double>> by_step;
-  for (const Json& row : rows) by_step[row.at("step").get<double>()].push_back(row.at(key).get<double>());
-  Curve curve{label, {}, {}, {}};
-  const std::size_t seeds = by_step.begin()->second.size();
-  for (const auto& [step, values] : by_step) {
-    if (values.size() != seeds) continue;  // recorded by some seeds only
-    const Estimate estimate = mean_estimate(values);
-    curve.times.push_back(step);
-    curve.values.push_back(estimate.value);
-    if (estimate.standard_error) curve.standard_error.push_back(*estimate.standard_error);
+/// Array `name`_loss over the recorded steps.
+Curve along_training(const std::string& name, const Json& along) {
+  Curve curve{name, {}, {}, {}};
+  for (std::size_t k = 0; k < along.at("step").size(); ++k) {
+    curve.times.push_back(along.at("step")[k].get<double>());
+    curve.values.push_back(along.at(name + "_loss")[k].get<double>());
+    const Json& error = along.at(name + "_loss_standard_error")[k];
+    if (error.is_number()) curve.standard_error.push_back(error.get<double>());
   }
   return curve;
 }
@@ -78,10 +72,14 @@ TrainingFigure training_figure(const TrainingSource& source) {
           {fmt::format("seed {}", result.seeds.at(m)), result.members[m].times, result.members[m]["loss"].values, {}});
     }
   }
-  const Json& along = find(source.summary, {"compressed", "along"});
-  if (along.is_array() && !along.empty()) {
-    figure.compressed.push_back(mean_over_seeds("compressed", along, "compressed_loss"));
-    figure.interpolated.push_back(mean_over_seeds("interpolated", along, "interpolated_loss"));
+  const Json& compressed = find(source.summary, {"compressed"});
+  if (compressed.is_object()) {
+    if (compressed.contains("along")) {
+      figure.compressed.push_back(along_training("compressed", compressed.at("along")));
+      figure.interpolated.push_back(along_training("interpolated", compressed.at("along")));
+    } else {
+      figure.levels.push_back({"compressed", compressed.at("loss").get<double>()});
+    }
   }
   const Json& zero = find(source.summary, {"final", "evaluation_zero_loss"});
   if (zero.is_number()) figure.levels.push_back({"zero", zero.get<double>()});

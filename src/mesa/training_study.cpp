@@ -30,6 +30,13 @@ std::vector<double> losses_by_position(const StackBatch& batch, const std::vecto
   return losses;
 }
 
+/// Linear layers on constructed tokens, whose products say all.
+bool linear(const StackShape& shape) {
+  return shape.tokens == TokenKind::constructed &&
+         std::all_of(shape.layers.begin(), shape.layers.end(),
+                     [](LayerKind kind) { return kind == LayerKind::linear; });
+}
+
 void put_estimate(Json& json, const std::string& key, const std::vector<double>& values) {
   if (values.empty()) return;
   const Estimate estimate = mean_estimate(values);
@@ -39,10 +46,8 @@ void put_estimate(Json& json, const std::string& key, const std::vector<double>&
 
 /// Loss of the finished weights at every position, mean over seeds.
 Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions& options, const DynamicsResult& result,
-                     int threads) {
+                     const StackBatch& batch, int threads) {
   const auto stack = make_stack(problem.shape, options.precision, threads);
-  const StackBatch batch = batch_of(draw_sequences(problem.sequence, options.evaluation_seed, Stream::evaluation, 0, 0,
-                                                   static_cast<std::size_t>(options.evaluation_sequences)));
   std::vector<std::vector<double>> seeds;
   for (const Eigen::VectorXd& parameters : result.final_states) {
     seeds.push_back(losses_by_position(batch, stack->predictions(parameters, batch)));
@@ -62,48 +67,11 @@ Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions
   return {{"evaluation_zero_loss", sum / static_cast<double>(zero.size())}, {"positions", std::move(json)}};
 }
 
-/// Weights at the end of each seed, and along the way where they were kept.
-std::vector<TrainedRun> finished_runs(const DynamicsResult& result) {
-  std::vector<TrainedRun> runs;
-  for (std::size_t m = 0; m < result.final_states.size(); ++m) {
-    TrainedRun run{result.seeds.at(m), result.final_states[m]};
-    const Trajectory& member = result.members.at(m);
-    if (member.has("parameters")) {
-      run.steps = member.times;
-      const std::vector<double>& values = member["parameters"].values;
-      const Eigen::Index size = run.parameters.size();
-      for (std::size_t k = 0; k < member.samples(); ++k) {
-        run.samples.emplace_back(
-            Eigen::Map<const Eigen::VectorXd>(values.data() + static_cast<Eigen::Index>(k) * size, size));
-      }
-    }
-    runs.push_back(std::move(run));
-  }
-  return runs;
-}
-
-void check_measurements(const Section& root, const TrainedMeasurements& measurements, bool linear, std::size_t layers) {
-  if (measurements.compression && !linear) {
-    root.fail("compression", "block means describe linear layers of constructed tokens only",
-              "[compression] with layers = [\"linear\", ...]");
-  }
-  if (measurements.one_step && (!linear || layers != 1)) {
-    root.fail("one_step", "a gradient step is read from one linear layer of constructed tokens",
-              "[one_step] with layers = [\"linear\"]");
-  }
-}
-
 }  // namespace
 
 TrainingStudy::TrainingStudy(AutoregressiveProblem problem, TrainingOptions options, TrainedMeasurements measurements)
     : problem_(std::move(problem)), options_(std::move(options)), measurements_(std::move(measurements)) {
   parts_.push_back({"training", "training", "adamw", options_.seeds, false});
-}
-
-bool TrainingStudy::linear() const {
-  return problem_.shape.tokens == TokenKind::constructed &&
-         std::all_of(problem_.shape.layers.begin(), problem_.shape.layers.end(),
-                     [](LayerKind kind) { return kind == LayerKind::linear; });
 }
 
 std::size_t TrainingStudy::values_per_sample(std::size_t) const {
@@ -120,8 +88,8 @@ void TrainingStudy::resolve(TomlText& text) const {
   iclflow::resolve(problem_, text);
   iclflow::resolve(options_, text);
   if (measurements_.baselines) iclflow::resolve(*measurements_.baselines, text);
-  if (measurements_.compression) iclflow::resolve(*measurements_.compression, text);
   if (measurements_.one_step) iclflow::resolve(*measurements_.one_step, text);
+  if (measurements_.compression) iclflow::resolve(*measurements_.compression, text);
 }
 
 Json TrainingStudy::problem() const {
@@ -183,23 +151,24 @@ Evaluated TrainingStudy::evaluate_final(const std::vector<DynamicsResult>& resul
     if (control.keep) control.keep(evaluated.keys);
   };
   const DynamicsResult& result = results.front();
-  measure("final", [&] { return final_positions(problem_, options_, result, control.threads); });
+  const StackBatch batch = batch_of(draw_sequences(problem_.sequence, options_.evaluation_seed, Stream::evaluation, 0,
+                                                   0, static_cast<std::size_t>(options_.evaluation_sequences)));
+  measure("final", [&] { return final_positions(problem_, options_, result, batch, control.threads); });
   if (measurements_.baselines) {
     measure("baselines", [&] {
       return sampled_baselines(*measurements_.baselines, problem_.sequence, control.threads, interrupted);
     });
   }
-  const std::vector<TrainedRun> runs = finished_runs(result);
   if (measurements_.one_step) {
     measure("one_step", [&] {
-      return one_step_of_runs(*measurements_.one_step, problem_.sequence, problem_.shape, runs, control.threads,
-                              interrupted);
+      return one_step_of_training(*measurements_.one_step, problem_.sequence, problem_.shape, result, control.threads,
+                                  interrupted);
     });
   }
   if (measurements_.compression) {
     measure("compressed", [&] {
-      return compression_of_runs(*measurements_.compression, problem_.sequence, problem_.shape, runs, control.threads,
-                                 interrupted);
+      return compression_of_training(*measurements_.compression, problem_.shape, result, batch, control.threads,
+                                     interrupted);
     });
   }
   return evaluated;
@@ -224,6 +193,7 @@ Json TrainingStudy::summarise(const std::vector<DynamicsResult>& results) const 
     gradients += result.evaluations;
   }
   put_estimate(json, "final_loss", finals);
+  if (!results.empty()) json["curve"] = mean_curve(results.front(), zero_loss(evaluation_batch(problem_, options_)));
   json["gradients"] = gradients;
   json["wall_seconds"] = seconds;
   return json;
@@ -251,11 +221,15 @@ std::unique_ptr<Study> make_training_study(const Section& root) {
     section.fail("keep_parameters", fmt::format("too much to keep: {:.2g} numbers", samples * parameters),
                  fmt::format("false, or at most {:.2g} by a larger record_every", largest_recorded_values));
   }
-  TrainedMeasurements measurements{read_baselines(root, problem.shape.clip), read_compression(root),
-                                   read_one_step(root)};
-  auto study = std::make_unique<TrainingStudy>(std::move(problem), std::move(options), measurements);
-  check_measurements(root, measurements, study->linear(), study->layers());
-  return study;
+  TrainedMeasurements measurements{read_baselines(root, problem.shape.clip), read_one_step(root),
+                                   read_compression(root)};
+  if (measurements.one_step && !(linear(problem.shape) && problem.shape.layers.size() == 1)) {
+    root.fail("one_step", "compares one layer with one gradient step", "one linear layer on constructed tokens");
+  }
+  if (measurements.compression && !linear(problem.shape)) {
+    root.fail("compression", "needs products of weights", "linear layers on constructed tokens");
+  }
+  return std::make_unique<TrainingStudy>(std::move(problem), std::move(options), std::move(measurements));
 }
 
 }  // namespace iclflow

@@ -5,6 +5,7 @@
 
 #include "iclflow/experiment/system.hpp"
 #include "iclflow/mesa/baselines_section.hpp"
+#include "iclflow/mesa/compression_section.hpp"
 #include "iclflow/mesa/one_step.hpp"
 #include "iclflow/mesa/sections.hpp"
 
@@ -13,16 +14,14 @@ namespace iclflow {
 /// What an experiment asks of its trained weights.
 struct TrainedMeasurements {
   std::optional<BaselinePlan> baselines{};
-  std::optional<CompressionPlan> compression{};
   std::optional<OneStepPlan> one_step{};
+  std::optional<CompressionPlan> compression{};
 };
 
 /// One training experiment, parsed.
 class TrainingStudy final : public Study {
  public:
   TrainingStudy(AutoregressiveProblem problem, TrainingOptions options, TrainedMeasurements measurements);
-  [[nodiscard]] bool linear() const;  ///< linear layers on constructed tokens: products can be compressed
-  [[nodiscard]] std::size_t layers() const { return problem_.shape.layers.size(); }
 
   [[nodiscard]] const std::vector<DynamicsPart>& dynamics() const override { return parts_; }
   [[nodiscard]] std::size_t values_per_sample(std::size_t k) const override;

@@ -1,15 +1,9 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <cstdint>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <vector>
 
-#include "iclflow/experiment/section.hpp"
-#include "iclflow/experiment/toml_text.hpp"
-#include "iclflow/mesa/sequences.hpp"
 #include "iclflow/mesa/stack.hpp"
 
 namespace iclflow {
@@ -47,29 +41,9 @@ inline constexpr int compressed_parameters_per_head = 32;
 /// which are determined only up to a change of basis.
 [[nodiscard]] StackModelWeights interpolate(const StackModelWeights& one, const StackModelWeights& other);
 
-/// A finished training: the weights at the end and, where they were kept, along the way.
-struct TrainedRun {
-  std::uint64_t seed = 0;
-  Eigen::VectorXd parameters;
-  std::vector<double> steps{};
-  std::vector<Eigen::VectorXd> samples{};  ///< as many as steps
-};
-
-/// [compression]: losses of compressed and interpolated models.
-struct CompressionPlan {
-  std::size_t sequences = 1000;  ///< 0, 1, ... of (seed, Stream::evaluation)
-  std::uint64_t seed = 1;
-  bool along_training = true;  ///< also of the weights that were kept on the way
-};
-[[nodiscard]] std::optional<CompressionPlan> read_compression(const Section& root);
-void resolve(const CompressionPlan& plan, TomlText& text);
-
-/// {trained_loss, loss, interpolated_loss, parameters_per_head, along: [{seed, step, trained_loss, compressed_loss,
-/// interpolated_loss}]}: of the weights themselves, of the compressed ones, of those half way; means over runs, with
-/// *_standard_error. Along the way every step's weights are compressed, and interpolated with those that the run's end
-/// compresses to. Null when interrupted.
-[[nodiscard]] nlohmann::ordered_json compression_of_runs(const CompressionPlan& plan, const SequenceProblem& problem,
-                                                         const StackShape& shape, const std::vector<TrainedRun>& runs,
-                                                         int threads, const std::function<bool()>& interrupted);
+/// {loss, interpolated_loss, parameters_per_head, trained_loss} on a batch: of the compressed model, of that half way
+/// to it, of the model itself.
+[[nodiscard]] nlohmann::ordered_json compression_summary(const StackModelWeights& trained, const StackBatch& batch,
+                                                         int threads);
 
 }  // namespace iclflow
