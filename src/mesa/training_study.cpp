@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <thread>
 
+#include "iclflow/analysis/comparison.hpp"
 #include "iclflow/analysis/estimate.hpp"
 #include "iclflow/mesa/baselines.hpp"
 #include "iclflow/mesa/training_study.hpp"
@@ -44,6 +46,33 @@ void put_estimate(Json& json, const std::string& key, const std::vector<double>&
   json[key + "_standard_error"] = estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr);
 }
 
+StackBatch evaluation_batch(const AutoregressiveProblem& problem, const TrainingOptions& options) {
+  return batch_of(draw_sequences(problem.sequence, options.evaluation_seed, Stream::evaluation, 0, 0,
+                                 static_cast<std::size_t>(options.evaluation_sequences)));
+}
+
+double zero_loss(const StackBatch& batch) {
+  const std::vector<double> losses = losses_by_position(batch, {});
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+/// Seeds' mean at every record, and its share of the loss of predicting 0 on the same sequences: what curves of other
+/// test sets can be compared with.
+Json mean_curve(const DynamicsResult& result, double zero) {
+  Json curve = Json::array();
+  const Band band = seed_band(result, "loss");
+  for (std::size_t k = 0; k < band.times.size(); ++k) {
+    const double error = band.standard_error[k];
+    const bool known = result.members.size() > 1 && std::isfinite(error);
+    curve.push_back({{"name", fmt::format("{}", band.times[k])},
+                     {"loss", band.mean[k]},
+                     {"loss_standard_error", known ? Json(error) : Json(nullptr)},
+                     {"share", band.mean[k] / zero},
+                     {"share_standard_error", known ? Json(error / zero) : Json(nullptr)}});
+  }
+  return curve;
+}
+
 /// Loss of the finished weights at every position, mean over seeds.
 Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions& options, const DynamicsResult& result,
                      const StackBatch& batch, int threads) {
@@ -54,7 +83,6 @@ Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions
   }
   const std::vector<double> zero = losses_by_position(batch, {});
   Json json;
-  double sum = 0.0;
   for (std::size_t t = 0; t < zero.size(); ++t) {
     std::vector<double> values;
     for (const auto& seed : seeds) values.push_back(seed[t]);
@@ -62,9 +90,8 @@ Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions
     json["loss"].push_back(estimate.value);
     json["loss_standard_error"].push_back(estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr));
     json["zero"].push_back(zero[t]);
-    sum += zero[t];
   }
-  return {{"evaluation_zero_loss", sum / static_cast<double>(zero.size())}, {"positions", std::move(json)}};
+  return {{"evaluation_zero_loss", zero_loss(batch)}, {"positions", std::move(json)}};
 }
 
 }  // namespace
@@ -151,8 +178,7 @@ Evaluated TrainingStudy::evaluate_final(const std::vector<DynamicsResult>& resul
     if (control.keep) control.keep(evaluated.keys);
   };
   const DynamicsResult& result = results.front();
-  const StackBatch batch = batch_of(draw_sequences(problem_.sequence, options_.evaluation_seed, Stream::evaluation, 0,
-                                                   0, static_cast<std::size_t>(options_.evaluation_sequences)));
+  const StackBatch batch = evaluation_batch(problem_, options_);
   measure("final", [&] { return final_positions(problem_, options_, result, batch, control.threads); });
   if (measurements_.baselines) {
     measure("baselines", [&] {
