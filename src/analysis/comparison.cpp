@@ -87,7 +87,7 @@ std::optional<double> standard_error(const std::vector<double>& values) {
 }  // namespace
 
 ObservableGap observable_gap(const DynamicsResult& theory, const DynamicsResult& simulation,
-                                std::string_view observable, double scale) {
+                             std::string_view observable, double scale) {
   const Samples reference = samples_of(theory_run(theory), observable);
   const Gap value = gap(reference, samples_of(seed_band(simulation, observable)), scale);
   std::vector<double> means;
@@ -108,7 +108,7 @@ double largest_final(const DynamicsResult& theory, std::string_view observable) 
 }
 
 std::optional<Estimate> emergence_time_gap(const DynamicsResult& theory, const DynamicsResult& simulation,
-                                          double end_loss) {
+                                           double end_loss) {
   const auto emergence = [end_loss](const Samples& loss) {
     return find_phases(loss.times, loss.values, end_loss).emergence_time;
   };
@@ -164,8 +164,7 @@ Comparison compare(const DynamicsResult& theory, const DynamicsResult& simulatio
   comparison.loss_gap_max = loss.maximum;
   comparison.emergence_time_gap = emergence_time_gap(theory, simulation, end_loss);
   comparison.mu_gap = observable_gap(theory, simulation, "mu", largest_final(theory, "mu")).mean;
-  comparison.omega_gap =
-      observable_gap(theory, simulation, "omega_block", largest_final(theory, "omega_block")).mean;
+  comparison.omega_gap = observable_gap(theory, simulation, "omega_block", largest_final(theory, "omega_block")).mean;
   comparison.late_excess = late_excess(theory, simulation);
   return comparison;
 }

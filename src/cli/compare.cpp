@@ -47,6 +47,7 @@ DynamicsResult mean_of(const DynamicsResult& result) {
   DynamicsResult mean{result.name, result.kind, result.variant, {}, {Trajectory{}}, 0, 0.0, false, {}};
   Trajectory& run = mean.members.front();
   for (const char* name : {"loss", "mu", "omega_block"}) {
+    if (!result.members.front().has(name)) continue;
     const Band band = seed_band(result, name);
     const Observable& pattern = result.members.front()[name];
     run.times = band.times;
@@ -69,7 +70,14 @@ void print_pair(const DynamicsResult& reference, const DynamicsResult& other) {
     if (mean.members.front().samples() < 2 || seed_band(other, "loss").times.size() < 2) {
       throw std::invalid_argument("fewer than two samples");
     }
-    const Comparison gaps = compare(mean, other, mean.members.front()["loss"].last()[0]);
+    const double end_loss = mean.members.front()["loss"].last()[0];
+    if (!mean.members.front().has("mu")) {  // another system's: only the loss is common to all
+      const double scale = std::abs(mean.members.front()["loss"].at(0)[0]);
+      std::cout << fmt::format("{:<22}{}\n", shown(observable_gap(mean, other, "loss", scale).mean),
+                               shown(emergence_time_gap(mean, other, end_loss)));
+      return;
+    }
+    const Comparison gaps = compare(mean, other, end_loss);
     std::cout << fmt::format("{:<22}{:<22}{:<22}{}\n", shown(gaps.loss_gap), shown(gaps.emergence_time_gap),
                              shown(gaps.mu_gap), shown(gaps.omega_gap));
   } catch (const std::exception& error) {

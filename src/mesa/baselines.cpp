@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 #include "iclflow/attention/thread_team.hpp"
 #include "iclflow/mesa/preconditioned.hpp"
 #include "mesa/context_moments.hpp"
+#include "mesa/golden_section.hpp"
 
 namespace iclflow {
 
@@ -21,28 +21,6 @@ constexpr std::size_t part_size = 32;         ///< sequences that one thread tak
 constexpr std::size_t parts_of_round = 64;    ///< between two questions whether to stop
 constexpr std::size_t searched_rates = 1000;  ///< sequences of the line searches under a clip
 constexpr std::size_t searched_kernels = 200;
-
-/// Minimiser of a function with one minimum on [low, high].
-template <typename Function>
-double golden_section(const Function& function, double low, double high, int rounds) {
-  constexpr double ratio = 1.0 / std::numbers::phi;
-  double left = high - ratio * (high - low), right = low + ratio * (high - low);
-  double at_left = function(left), at_right = function(right);
-  for (int k = 0; k < rounds; ++k) {
-    if (at_left < at_right) {
-      high = std::exchange(right, left);
-      at_right = at_left;
-      left = high - ratio * (high - low);
-      at_left = function(left);
-    } else {
-      low = std::exchange(left, right);
-      at_left = at_right;
-      right = low + ratio * (high - low);
-      at_right = function(right);
-    }
-  }
-  return 0.5 * (low + high);
-}
 
 /// f_t = sum_{t' < t} s_{t'+1} softmax_t'(beta s_t' . s_t) (theory: eq:kernel-regression); zero at t = 1. states: of
 /// one sequence; t counts from 0.
@@ -140,7 +118,7 @@ class Baselines {
 
  private:
   [[nodiscard]] SequenceSet draw(std::size_t first, std::size_t count) const {
-    return draw_sequences(problem_, plan_.seed, Stream::sequences, 0, first, std::min(count, plan_.sequences - first));
+    return draw_sequences(problem_, plan_.seed, Stream::evaluation, 0, first, std::min(count, plan_.sequences - first));
   }
 
   /// Largest |M_T|_F of the first sequences: the powers of M over it neither grow nor vanish.

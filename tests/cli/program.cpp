@@ -145,7 +145,10 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 std::string summary_without_clock(const fs::path& run) {
   auto summary = nlohmann::ordered_json::parse(read(run / "summary.json"));
-  for (auto& dynamics : summary.at("dynamics")) dynamics.erase("wall_seconds");
+  summary.erase("wall_seconds");
+  if (summary.contains("dynamics")) {
+    for (auto& dynamics : summary.at("dynamics")) dynamics.erase("wall_seconds");
+  }
   return summary.dump(1);
 }
 

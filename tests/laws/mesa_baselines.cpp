@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(entries_are_their_formulas) {
   const SequenceProblem problem = small_problem();
   const BaselinePlan plan = small_plan();
   const Json json = sampled(plan, problem);
-  const auto all = queries(draw_sequences(problem, plan.seed, Stream::sequences, 0, 0, plan.sequences));
+  const auto all = queries(draw_sequences(problem, plan.seed, Stream::evaluation, 0, 0, plan.sequences));
   const auto same = [](double a, double b) { return std::abs(a - b) < 1e-11 * std::abs(b); };
   BOOST_TEST(same(loss(json.at("zero")), plain_loss(all, [](const Query&) -> VectorXd { return VectorXd::Zero(3); })));
   const double eta = json.at("gradient_step").at("eta");
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(entries_are_their_formulas) {
     BOOST_TEST(same(loss(row.at("neumann")), iterated(Recursion::neumann(row.at("steps")))));
   }
   const double beta = json.at("kernel_regression").at("beta");
-  const SequenceSet set = draw_sequences(problem, plan.seed, Stream::sequences, 0, 0, plan.sequences);
+  const SequenceSet set = draw_sequences(problem, plan.seed, Stream::evaluation, 0, 0, plan.sequences);
   double kernel = 0.0;
   for (std::size_t k = 0; k < set.count; ++k) {
     const Eigen::Map<const MatrixXd> s(set.state(k, 0), 3, 8);
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(best_polynomials_are_least_squares) {
   const SequenceProblem problem = small_problem();
   const BaselinePlan plan = small_plan();
   const Json json = sampled(plan, problem);
-  const auto all = queries(draw_sequences(problem, plan.seed, Stream::sequences, 0, 0, plan.sequences));
+  const auto all = queries(draw_sequences(problem, plan.seed, Stream::evaluation, 0, 0, plan.sequences));
   const auto rows = static_cast<Eigen::Index>(3 * all.size());
   for (const Json& row : json.at("preconditioned")) {
     const int steps = row.at("steps");
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(positions_and_errors_belong_to_the_loss) {
   BaselinePlan plan = small_plan();
   plan.clip = 0.3;
   const Json json = sampled(plan, problem);
-  const SequenceSet set = draw_sequences(problem, plan.seed, Stream::sequences, 0, 0, plan.sequences);
+  const SequenceSet set = draw_sequences(problem, plan.seed, Stream::evaluation, 0, 0, plan.sequences);
   for (const Json& entry : {json.at("zero"), json.at("ridge")[1], json.at("preconditioned")[0],
                             json.at("ridge")[1].at("clipped"), json.at("gradient_step").at("clipped")}) {
     double mean = 0.0;

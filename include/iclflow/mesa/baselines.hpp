@@ -9,6 +9,7 @@
 
 namespace iclflow {
 
+/// On sequences 0, 1, ... of (seed, Stream::evaluation), which a model's evaluation set of the same seed shares.
 /// Losses of predictors of s_{t+1} from s_1 .. s_t that learn nothing but the few numbers named, by sampling; mean over
 /// t of half the squared error, with standard errors, and `positions`, the loss at every t (theory: 14-gradient-step):
 /// zero: {loss, standard_error, positions};
