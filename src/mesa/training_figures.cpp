@@ -51,12 +51,13 @@ Curve by_position(const std::string& label, const Json& values, const Json& erro
   return curve;
 }
 
-Curve interpolated_curve(const Json& along) {
-  Curve curve{"interpolated", {}, {}, {}};
+/// Array `name`_loss over the recorded steps.
+Curve along_training(const std::string& name, const Json& along) {
+  Curve curve{name, {}, {}, {}};
   for (std::size_t k = 0; k < along.at("step").size(); ++k) {
     curve.times.push_back(along.at("step")[k].get<double>());
-    curve.values.push_back(along.at("interpolated_loss")[k].get<double>());
-    const Json& error = along.at("interpolated_loss_standard_error")[k];
+    curve.values.push_back(along.at(name + "_loss")[k].get<double>());
+    const Json& error = along.at(name + "_loss_standard_error")[k];
     if (error.is_number()) curve.standard_error.push_back(error.get<double>());
   }
   return curve;
@@ -73,8 +74,12 @@ TrainingFigure training_figure(const TrainingSource& source) {
   }
   const Json& compressed = find(source.summary, {"compressed"});
   if (compressed.is_object()) {
-    figure.levels.push_back({"compressed", compressed.at("loss").get<double>()});
-    if (compressed.contains("along")) figure.interpolated.push_back(interpolated_curve(compressed.at("along")));
+    if (compressed.contains("along")) {
+      figure.compressed.push_back(along_training("compressed", compressed.at("along")));
+      figure.interpolated.push_back(along_training("interpolated", compressed.at("along")));
+    } else {
+      figure.levels.push_back({"compressed", compressed.at("loss").get<double>()});
+    }
   }
   const Json& zero = find(source.summary, {"final", "evaluation_zero_loss"});
   if (zero.is_number()) figure.levels.push_back({"zero", zero.get<double>()});

@@ -187,8 +187,8 @@ Evaluated TrainingStudy::evaluate_final(const std::vector<DynamicsResult>& resul
   }
   if (measurements_.one_step) {
     measure("one_step", [&] {
-      return one_step(*measurements_.one_step, problem_.sequence, {problem_.shape, result.final_states.front()},
-                      control.threads, interrupted);
+      return one_step_of_training(*measurements_.one_step, problem_.sequence, problem_.shape, result, control.threads,
+                                  interrupted);
     });
   }
   if (measurements_.compression) {

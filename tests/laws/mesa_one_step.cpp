@@ -4,11 +4,13 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "iclflow/mesa/baselines.hpp"
+#include "iclflow/mesa/compression_section.hpp"
 #include "iclflow/mesa/one_step.hpp"
 #include "iclflow/mesa/training.hpp"
 
@@ -126,21 +128,57 @@ BOOST_AUTO_TEST_CASE(compressed_models_know_no_direction) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(compression_reports_what_a_stack_would_measure) {
-  StackShape shape = small({LayerKind::linear, LayerKind::linear});
+BOOST_AUTO_TEST_CASE(trainings_report_what_a_stack_would_measure) {
+  StackShape shape = small({LayerKind::linear});
   shape.clip = 0.9;
-  const StackModelWeights model = drawn(shape);
-  const StackBatch batch = small_batch();
-  const Json json = compression_summary(model, batch, 1);
+  const VectorXd end = initial_parameters(shape, 0.3, 3), before = initial_parameters(shape, 0.3, 4);
+  DynamicsResult result;
+  result.seeds = {3, 4};
+  result.final_states = {end, before};
+  for (const VectorXd& last : result.final_states) {
+    Trajectory trajectory;
+    const std::size_t row =
+        trajectory.declare("parameters", "", {"parameter"}, {static_cast<std::size_t>(last.size())});
+    trajectory.times = {0.0, 10.0};
+    for (const VectorXd& now : {before, last})
+      trajectory.append(row, std::span<const double>(now.data(), static_cast<std::size_t>(now.size())));
+    result.members.push_back(trajectory);
+  }
+  const StackBatch batch = batch_of(draw_sequences(small_problem(), 7, Stream::evaluation, 0, 0, 20));
+  const VectorXd targets = Eigen::Map<const VectorXd>(batch.targets.data(), static_cast<Index>(batch.targets.size()));
   const auto loss = [&](const StackModelWeights& weights) {
-    const VectorXd targets = Eigen::Map<const VectorXd>(batch.targets.data(), static_cast<Index>(batch.targets.size()));
     return 0.5 * (predictions(weights, batch) - targets).squaredNorm() / (20.0 * 7.0);
   };
-  const StackModelWeights compressed = compress(shape, model.parameters);
-  BOOST_TEST(std::abs(json.at("trained_loss").get<double>() - loss(model)) < 1e-13);
-  BOOST_TEST(std::abs(json.at("loss").get<double>() - loss(compressed)) < 1e-13);
-  BOOST_TEST(std::abs(json.at("interpolated_loss").get<double>() - loss(interpolate(model, compressed))) < 1e-13);
+  const auto means = [&](const VectorXd& parameters) { return compress(shape, parameters); };
+  const auto half = [&](const VectorXd& now, const VectorXd& last) {
+    return loss(interpolate({shape, now}, means(last)));
+  };
+  const Json json = compression_of_training({true}, shape, result, batch, 1, {});
+  const auto same = [](const Json& value, double expected) { return std::abs(value.get<double>() - expected) < 1e-12; };
+  // losses along the way are taken in single precision
+  const auto near_enough = [](const Json& value, double expected) {
+    return std::abs(value.get<double>() - expected) < 1e-5;
+  };
+  BOOST_TEST(same(json.at("trained_loss"), 0.5 * (loss({shape, end}) + loss({shape, before}))));
+  BOOST_TEST(same(json.at("loss"), 0.5 * (loss(means(end)) + loss(means(before)))));
+  BOOST_TEST(same(json.at("interpolated_loss"), 0.5 * (half(end, end) + half(before, before))));
   BOOST_TEST(json.at("parameters_per_head") == 32);
+  BOOST_TEST(json.at("by_seed")[1].at("seed") == 4);
+  const Json& along = json.at("along");
+  BOOST_TEST(along.at("step").get<std::vector<double>>() == (std::vector<double>{0.0, 10.0}));
+  BOOST_TEST(near_enough(along.at("compressed_loss")[0], loss(means(before))));
+  BOOST_TEST(near_enough(along.at("compressed_loss")[1], 0.5 * (loss(means(end)) + loss(means(before)))));
+  BOOST_TEST(near_enough(along.at("interpolated_loss")[0], 0.5 * (half(before, end) + half(before, before))));
+  BOOST_TEST(!compression_of_training({false}, shape, result, batch, 1, {}).contains("along"));
+  BOOST_TEST(compression_of_training({true}, shape, result, batch, 1, [] { return true; }).is_null());
+
+  const Json steps = one_step_of_training({20, 7}, small_problem(), shape, result, 1, {});
+  BOOST_TEST(same(steps.at("trained_loss"), json.at("trained_loss").get<double>()));
+  BOOST_TEST(same(steps.at("compressed_loss"), json.at("loss").get<double>()));
+  const double one = recover_step({shape, end}).rate, other = recover_step({shape, before}).rate;
+  BOOST_TEST(same(steps.at("eta"), 0.5 * (one + other)));
+  BOOST_TEST(same(steps.at("eta_standard_error"), 0.5 * std::abs(one - other)));
+  BOOST_TEST(steps.at("by_seed")[1].at("seed") == 4);
 }
 
 // A step of gradient descent on (1/2) sum |s_{t'+1} - Phi s_t'|^2 from phi I, less phi s_t, by differences of that sum:
@@ -302,6 +340,9 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_is_refused) {
   resolve(*plan, text);
   BOOST_TEST(text.text().find("sequences = 70") != std::string::npos);
   BOOST_TEST(text.text().find("seed = 9") != std::string::npos);
+  const Document other = parse_document("[compression]\nalong = false", "f.toml");
+  resolve(*read_compression(Section(other)), text);
+  BOOST_TEST(text.text().find("along = false") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -11,6 +11,7 @@
 #include "iclflow/experiment/toml_text.hpp"
 #include "iclflow/mesa/compression.hpp"
 #include "iclflow/mesa/sequences.hpp"
+#include "iclflow/trajectory/trajectory.hpp"
 
 namespace iclflow {
 
@@ -54,5 +55,12 @@ void resolve(const OneStepPlan& plan, TomlText& text);
 [[nodiscard]] nlohmann::ordered_json one_step(const OneStepPlan& plan, const SequenceProblem& problem,
                                               const StackModelWeights& trained, int threads,
                                               const std::function<bool()>& interrupted);
+
+/// The numbers of a training's seeds: means with *_standard_error over seeds, named eta, minus_eta_phi, trained_loss,
+/// constructed_loss, ..., best_step_eta, key_query_outside, ..., predictions_cosine, sensitivities_cosine; and
+/// by_seed: [{seed, ...}] as one_step() reports them. Null when interrupted.
+[[nodiscard]] nlohmann::ordered_json one_step_of_training(const OneStepPlan& plan, const SequenceProblem& problem,
+                                                          const StackShape& shape, const DynamicsResult& result,
+                                                          int threads, const std::function<bool()>& interrupted);
 
 }  // namespace iclflow
