@@ -170,6 +170,10 @@ Json AutoregressiveFlowStudy::summarise(const std::vector<DynamicsResult>& resul
     for (const char* quantity : {"a", "b", "product", "leakage"}) {
       add_estimate(own, fmt::format("final_{}", quantity), final_estimate(result, quantity));
     }
+    if (result.kind == "attention") {
+      const auto error = final_estimate(result, "loss_standard_error");
+      own["evaluation_error"] = error ? Json(error->value) : Json(nullptr);  // shared by all seeds
+    }
     json["dynamics"].push_back(std::move(own));
   }
   json["comparison"] = Json::array();

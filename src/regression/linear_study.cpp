@@ -271,6 +271,8 @@ Json LinearStudy::summarise(const std::vector<DynamicsResult>& results) const {
     }
     add_escapes(result, own);
     if (result.kind == "attention") {
+      const auto error = final_estimate(result, "loss_standard_error");
+      own["evaluation_error"] = error ? Json(error->value) : Json(nullptr);  // shared by all seeds
       for (const char* part : leakage_parts) {
         Json one;
         add_estimate(one, part, final_estimate(result, fmt::format("leakage_{}", part)));

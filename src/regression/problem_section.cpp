@@ -90,10 +90,10 @@ void check_powers(const Section& section, const Problem& problem) {
 
 Problem read_problem(const Section& section) {
   Problem problem;
-  static_cast<void>(section.choice("attention", {{"softmax", "linear"}}, "softmax"));  // linear is not read here
   read_sizes(section, problem);
   read_variances(section, problem);
   read_scales(section, problem);
+  static_cast<void>(section.choice("attention", {{"softmax", "linear"}}, "softmax"));  // linear is not read here
   section.finish();
   try {
     validate(problem);

@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(every_kind_is_written_whole_in_three_formats) {
   draws(plots_sample::spectrum());
   draws(plots_sample::allocation());
   draws(plots_sample::leakage());
-  BOOST_TEST(iclflow::figure_kinds().size() == 12U);
+  BOOST_TEST(iclflow::figure_kinds().size() == 14U);
 }
 
 BOOST_AUTO_TEST_CASE(unusual_shapes_are_drawn) {
