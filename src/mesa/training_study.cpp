@@ -1,4 +1,4 @@
-#include "training_study.hpp"
+#include "iclflow/mesa/training_study.hpp"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include "iclflow/analysis/comparison.hpp"
 #include "iclflow/analysis/estimate.hpp"
 #include "iclflow/mesa/baselines.hpp"
-#include "iclflow/mesa/training_study.hpp"
 #include "training_figures.hpp"
+#include "training_study.hpp"
 
 namespace iclflow {
 
