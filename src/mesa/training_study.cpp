@@ -1,4 +1,4 @@
-#include "training_study.hpp"
+#include "iclflow/mesa/training_study.hpp"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "iclflow/mesa/baselines.hpp"
 #include "iclflow/mesa/few_shot.hpp"
 #include "iclflow/mesa/probes.hpp"
-#include "iclflow/mesa/training_study.hpp"
 #include "training_figures.hpp"
+#include "training_study.hpp"
 
 namespace iclflow {
 
