@@ -51,6 +51,17 @@ Curve by_position(const std::string& label, const Json& values, const Json& erro
   return curve;
 }
 
+Curve interpolated_curve(const Json& along) {
+  Curve curve{"interpolated", {}, {}, {}};
+  for (std::size_t k = 0; k < along.at("step").size(); ++k) {
+    curve.times.push_back(along.at("step")[k].get<double>());
+    curve.values.push_back(along.at("interpolated_loss")[k].get<double>());
+    const Json& error = along.at("interpolated_loss_standard_error")[k];
+    if (error.is_number()) curve.standard_error.push_back(error.get<double>());
+  }
+  return curve;
+}
+
 TrainingFigure training_figure(const TrainingSource& source) {
   TrainingFigure figure;
   figure.title = source.title;
@@ -59,6 +70,11 @@ TrainingFigure training_figure(const TrainingSource& source) {
       figure.seeds.push_back(
           {fmt::format("seed {}", result.seeds.at(m)), result.members[m].times, result.members[m]["loss"].values, {}});
     }
+  }
+  const Json& compressed = find(source.summary, {"compressed"});
+  if (compressed.is_object()) {
+    figure.levels.push_back({"compressed", compressed.at("loss").get<double>()});
+    if (compressed.contains("along")) figure.interpolated.push_back(interpolated_curve(compressed.at("along")));
   }
   const Json& zero = find(source.summary, {"final", "evaluation_zero_loss"});
   if (zero.is_number()) figure.levels.push_back({"zero", zero.get<double>()});

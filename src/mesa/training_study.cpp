@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <thread>
 
+#include "iclflow/analysis/comparison.hpp"
 #include "iclflow/analysis/estimate.hpp"
 #include "iclflow/mesa/baselines.hpp"
 #include "iclflow/mesa/training_study.hpp"
@@ -30,6 +32,13 @@ std::vector<double> losses_by_position(const StackBatch& batch, const std::vecto
   return losses;
 }
 
+/// Linear layers on constructed tokens, whose products say all.
+bool linear(const StackShape& shape) {
+  return shape.tokens == TokenKind::constructed &&
+         std::all_of(shape.layers.begin(), shape.layers.end(),
+                     [](LayerKind kind) { return kind == LayerKind::linear; });
+}
+
 void put_estimate(Json& json, const std::string& key, const std::vector<double>& values) {
   if (values.empty()) return;
   const Estimate estimate = mean_estimate(values);
@@ -37,19 +46,43 @@ void put_estimate(Json& json, const std::string& key, const std::vector<double>&
   json[key + "_standard_error"] = estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr);
 }
 
+StackBatch evaluation_batch(const AutoregressiveProblem& problem, const TrainingOptions& options) {
+  return batch_of(draw_sequences(problem.sequence, options.evaluation_seed, Stream::evaluation, 0, 0,
+                                 static_cast<std::size_t>(options.evaluation_sequences)));
+}
+
+double zero_loss(const StackBatch& batch) {
+  const std::vector<double> losses = losses_by_position(batch, {});
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+/// Seeds' mean at every record, and its share of the loss of predicting 0 on the same sequences: what curves of other
+/// test sets can be compared with.
+Json mean_curve(const DynamicsResult& result, double zero) {
+  Json curve = Json::array();
+  const Band band = seed_band(result, "loss");
+  for (std::size_t k = 0; k < band.times.size(); ++k) {
+    const double error = band.standard_error[k];
+    const bool known = result.members.size() > 1 && std::isfinite(error);
+    curve.push_back({{"name", fmt::format("{}", band.times[k])},
+                     {"loss", band.mean[k]},
+                     {"loss_standard_error", known ? Json(error) : Json(nullptr)},
+                     {"share", band.mean[k] / zero},
+                     {"share_standard_error", known ? Json(error / zero) : Json(nullptr)}});
+  }
+  return curve;
+}
+
 /// Loss of the finished weights at every position, mean over seeds.
 Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions& options, const DynamicsResult& result,
-                     int threads) {
+                     const StackBatch& batch, int threads) {
   const auto stack = make_stack(problem.shape, options.precision, threads);
-  const StackBatch batch = batch_of(draw_sequences(problem.sequence, options.evaluation_seed, Stream::evaluation, 0, 0,
-                                                   static_cast<std::size_t>(options.evaluation_sequences)));
   std::vector<std::vector<double>> seeds;
   for (const Eigen::VectorXd& parameters : result.final_states) {
     seeds.push_back(losses_by_position(batch, stack->predictions(parameters, batch)));
   }
   const std::vector<double> zero = losses_by_position(batch, {});
   Json json;
-  double sum = 0.0;
   for (std::size_t t = 0; t < zero.size(); ++t) {
     std::vector<double> values;
     for (const auto& seed : seeds) values.push_back(seed[t]);
@@ -57,9 +90,8 @@ Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions
     json["loss"].push_back(estimate.value);
     json["loss_standard_error"].push_back(estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr));
     json["zero"].push_back(zero[t]);
-    sum += zero[t];
   }
-  return {{"evaluation_zero_loss", sum / static_cast<double>(zero.size())}, {"positions", std::move(json)}};
+  return {{"evaluation_zero_loss", zero_loss(batch)}, {"positions", std::move(json)}};
 }
 
 }  // namespace
@@ -67,12 +99,6 @@ Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions
 TrainingStudy::TrainingStudy(AutoregressiveProblem problem, TrainingOptions options, TrainedMeasurements measurements)
     : problem_(std::move(problem)), options_(std::move(options)), measurements_(std::move(measurements)) {
   parts_.push_back({"training", "training", "adamw", options_.seeds, false});
-}
-
-bool TrainingStudy::linear() const {
-  return problem_.shape.tokens == TokenKind::constructed &&
-         std::all_of(problem_.shape.layers.begin(), problem_.shape.layers.end(),
-                     [](LayerKind kind) { return kind == LayerKind::linear; });
 }
 
 std::size_t TrainingStudy::values_per_sample(std::size_t) const {
@@ -89,6 +115,8 @@ void TrainingStudy::resolve(TomlText& text) const {
   iclflow::resolve(problem_, text);
   iclflow::resolve(options_, text);
   if (measurements_.baselines) iclflow::resolve(*measurements_.baselines, text);
+  if (measurements_.one_step) iclflow::resolve(*measurements_.one_step, text);
+  if (measurements_.compression) iclflow::resolve(*measurements_.compression, text);
 }
 
 Json TrainingStudy::problem() const {
@@ -150,10 +178,23 @@ Evaluated TrainingStudy::evaluate_final(const std::vector<DynamicsResult>& resul
     if (control.keep) control.keep(evaluated.keys);
   };
   const DynamicsResult& result = results.front();
-  measure("final", [&] { return final_positions(problem_, options_, result, control.threads); });
+  const StackBatch batch = evaluation_batch(problem_, options_);
+  measure("final", [&] { return final_positions(problem_, options_, result, batch, control.threads); });
   if (measurements_.baselines) {
     measure("baselines", [&] {
       return sampled_baselines(*measurements_.baselines, problem_.sequence, control.threads, interrupted);
+    });
+  }
+  if (measurements_.one_step) {
+    measure("one_step", [&] {
+      return one_step(*measurements_.one_step, problem_.sequence, {problem_.shape, result.final_states.front()},
+                      control.threads, interrupted);
+    });
+  }
+  if (measurements_.compression) {
+    measure("compressed", [&] {
+      return compression_of_training(*measurements_.compression, problem_.shape, result, batch, control.threads,
+                                     interrupted);
     });
   }
   return evaluated;
@@ -178,6 +219,7 @@ Json TrainingStudy::summarise(const std::vector<DynamicsResult>& results) const 
     gradients += result.evaluations;
   }
   put_estimate(json, "final_loss", finals);
+  if (!results.empty()) json["curve"] = mean_curve(results.front(), zero_loss(evaluation_batch(problem_, options_)));
   json["gradients"] = gradients;
   json["wall_seconds"] = seconds;
   return json;
@@ -205,7 +247,14 @@ std::unique_ptr<Study> make_training_study(const Section& root) {
     section.fail("keep_parameters", fmt::format("too much to keep: {:.2g} numbers", samples * parameters),
                  fmt::format("false, or at most {:.2g} by a larger record_every", largest_recorded_values));
   }
-  TrainedMeasurements measurements{read_baselines(root, problem.shape.clip)};
+  TrainedMeasurements measurements{read_baselines(root, problem.shape.clip), read_one_step(root),
+                                   read_compression(root)};
+  if (measurements.one_step && !(linear(problem.shape) && problem.shape.layers.size() == 1)) {
+    root.fail("one_step", "compares one layer with one gradient step", "one linear layer on constructed tokens");
+  }
+  if (measurements.compression && !linear(problem.shape)) {
+    root.fail("compression", "needs products of weights", "linear layers on constructed tokens");
+  }
   return std::make_unique<TrainingStudy>(std::move(problem), std::move(options), std::move(measurements));
 }
 

@@ -5,6 +5,8 @@
 
 #include "iclflow/experiment/system.hpp"
 #include "iclflow/mesa/baselines_section.hpp"
+#include "iclflow/mesa/compression_section.hpp"
+#include "iclflow/mesa/one_step.hpp"
 #include "iclflow/mesa/sections.hpp"
 
 namespace iclflow {
@@ -12,6 +14,8 @@ namespace iclflow {
 /// What an experiment asks of its trained weights.
 struct TrainedMeasurements {
   std::optional<BaselinePlan> baselines{};
+  std::optional<OneStepPlan> one_step{};
+  std::optional<CompressionPlan> compression{};
 };
 
 /// One training experiment, parsed.
@@ -43,8 +47,6 @@ class TrainingStudy final : public Study {
                                               const FigureRequest& request) const override;
 
  private:
-  [[nodiscard]] bool linear() const;  ///< linear layers on constructed tokens: products can be compressed
-
   AutoregressiveProblem problem_;
   TrainingOptions options_;
   TrainedMeasurements measurements_;

@@ -1,0 +1,84 @@
+#include "iclflow/mesa/compression_section.hpp"
+
+#include <array>
+#include <span>
+
+#include "iclflow/analysis/estimate.hpp"
+
+namespace iclflow {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double loss_of(const StackModelWeights& model, const StackBatch& batch, int threads) {
+  return make_stack(model.shape, StackPrecision::single_precision, threads)->loss(model.parameters, batch);
+}
+
+void put(Json& json, const std::string& key, const std::vector<double>& seeds) {
+  const Estimate estimate = mean_estimate(seeds);
+  json[key] = estimate.value;
+  json[key + "_standard_error"] = estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr);
+}
+
+void push(Json& arrays, const std::string& key, const std::vector<double>& seeds) {
+  const Estimate estimate = mean_estimate(seeds);
+  arrays[key].push_back(estimate.value);
+  arrays[key + "_standard_error"].push_back(estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr));
+}
+
+}  // namespace
+
+std::optional<CompressionPlan> read_compression(const Section& root) {
+  const auto section = root.find_section("compression");
+  if (!section) return std::nullopt;
+  CompressionPlan plan;
+  plan.along = section->boolean("along", plan.along);
+  section->finish();
+  return plan;
+}
+
+void resolve(const CompressionPlan& plan, TomlText& text) {
+  text.table("compression");
+  text.put("along", plan.along);
+}
+
+Json compression_of_training(const CompressionPlan& plan, const StackShape& shape, const DynamicsResult& result,
+                             const StackBatch& batch, int threads, const std::function<bool()>& interrupted) {
+  const auto stopped = [&interrupted] { return interrupted && interrupted(); };
+  std::vector<StackModelWeights> compressed;
+  constexpr std::array<const char*, 3> keys{"trained_loss", "loss", "interpolated_loss"};
+  std::array<std::vector<double>, keys.size()> losses;
+  Json by_seed = Json::array();
+  for (std::size_t m = 0; m < result.final_states.size(); ++m) {
+    if (stopped()) return nullptr;
+    const StackModelWeights trained{shape, result.final_states[m]};
+    compressed.push_back(compress(shape, trained.parameters));
+    Json of_seed = compression_summary(trained, batch, threads);
+    for (std::size_t k = 0; k < keys.size(); ++k) losses[k].push_back(of_seed.at(keys[k]).get<double>());
+    of_seed.erase("parameters_per_head");
+    of_seed["seed"] = result.seeds.at(m);
+    by_seed.push_back(std::move(of_seed));
+  }
+  Json json;
+  for (std::size_t k = 0; k < keys.size(); ++k) put(json, keys[k], losses[k]);
+  json["parameters_per_head"] = compressed_parameters_per_head;
+  json["by_seed"] = std::move(by_seed);
+  if (!plan.along || !result.members.front().has("parameters")) return json;
+  const std::vector<double>& steps = result.members.front().times;
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    if (stopped()) return nullptr;
+    std::vector<double> seeds;
+    for (std::size_t m = 0; m < result.members.size(); ++m) {
+      const std::span<const double> now = result.members[m]["parameters"].at(k);
+      const StackModelWeights recorded{
+          shape, Eigen::Map<const Eigen::VectorXd>(now.data(), static_cast<Eigen::Index>(now.size()))};
+      seeds.push_back(loss_of(interpolate(recorded, compressed[m]), batch, threads));
+    }
+    json["along"]["step"].push_back(steps[k]);
+    push(json["along"], "interpolated_loss", seeds);
+  }
+  return json;
+}
+
+}  // namespace iclflow
