@@ -110,16 +110,24 @@ class OneStep {
 
   Json run(const std::function<bool()>& interrupted) {
     const auto stop = [&] { return interrupted && interrupted(); };
-    Json json = {{"eta", step_.rate}, {"minus_eta_phi", step_.minus_rate_phi}, {"heads", heads()}};
+    Json json = {{"eta", step_.rate},
+                 {"minus_eta_phi", step_.minus_rate_phi},
+                 {"effective_minus_eta_phi", step_.effective_minus_rate_phi},
+                 {"heads", heads()}};
     if (stop()) return nullptr;
     const Judged layer(trained_, batch_, threads_);
     const Judged constructed(constructed_step(trained_.shape, step_.rate, step_.minus_rate_phi), batch_, threads_);
-    json["losses"] = {{"trained", loss(layer.predictions())}, {"constructed", loss(constructed.predictions())}};
+    const Judged effective(constructed_step(trained_.shape, step_.rate, step_.effective_minus_rate_phi), batch_,
+                           threads_);
+    json["losses"] = {{"trained", loss(layer.predictions())},
+                      {"constructed", loss(constructed.predictions())},
+                      {"effective", loss(effective.predictions())}};
     if (stop()) return nullptr;
     put_other_losses(json["losses"]);
     json["sparsity"] = sparsity();
     if (stop()) return nullptr;
     json["cosines"] = cosines(layer, constructed);
+    json["effective_cosines"] = cosines(layer, effective);
     return json;
   }
 
@@ -257,10 +265,13 @@ Json one_step_of_training(const OneStepPlan& plan, const SequenceProblem& proble
     if (one.is_null()) return nullptr;
     add("eta", one.at("eta"));
     add("minus_eta_phi", one.at("minus_eta_phi"));
+    add("effective_minus_eta_phi", one.at("effective_minus_eta_phi"));
     for (const auto& [name, entry] : one.at("losses").items()) add(name + "_loss", entry.at("loss"));
     add("best_step_eta", one.at("losses").at("best_step").at("eta"));
     for (const auto& [name, value] : one.at("sparsity").items()) add(name, value);
     for (const auto& [name, entry] : one.at("cosines").items()) add(name + "_cosine", entry.at("mean"));
+    for (const auto& [name, entry] : one.at("effective_cosines").items())
+      add("effective_" + name + "_cosine", entry.at("mean"));
     Json detail = {{"seed", result.seeds.at(m)}};
     detail.update(one);
     details.push_back(std::move(detail));

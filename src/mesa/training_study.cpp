@@ -252,6 +252,36 @@ std::vector<DrawnFigure> TrainingStudy::draw(const std::vector<DynamicsResult>& 
   return drawn;
 }
 
+namespace {
+
+/// Sizes that no machine holds are refused before anything is allocated.
+void check_memory(const Section& root, const AutoregressiveProblem& problem, const TrainingOptions& options) {
+  constexpr double largest_model = 1e8;   // 5 GB: weights, moments and up to 32 partial gradients of single precision
+  constexpr double largest_pass = 2.5e8;  // 1 GB a thread
+  constexpr double largest_sequences = 5e8;  // 4 GB
+  const StackShape& shape = problem.shape;
+  const auto parameters = static_cast<double>(StackLayout::of(shape).size);
+  if (parameters > largest_model) {
+    root.fail("model", fmt::format("too large a model: {:.3g} weights", parameters),
+              fmt::format("at most {:.3g}", largest_model));
+  }
+  const double length = problem.sequence.length;
+  const double layers = static_cast<double>(shape.layers.size());
+  const double pass = 16.0 * length * (layers * (shape.width + 4.0 * shape.channels()) + 2.0 * length);
+  if (pass > largest_pass) {
+    root.fail("sequence", fmt::format("too long sequences for this model: a pass keeps {:.3g} numbers", pass),
+              fmt::format("at most {:.3g}, by a smaller length, width, heads or key_dimension", largest_pass));
+  }
+  const double sequences = std::max(options.batch, options.evaluation_sequences);
+  if (2.0 * sequences * length * shape.state_dimension > largest_sequences) {
+    root.fail("training", fmt::format("too many sequences ({:.3g}) of this size", sequences),
+              fmt::format("a batch and evaluation_sequences of at most {:.3g}",
+                          0.5 * largest_sequences / (length * shape.state_dimension)));
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<Study> make_training_study(const Section& root) {
   if (root.has("time")) {
     root.fail("time", "does not belong to a training", "[training] with steps and record_every");
@@ -259,6 +289,7 @@ std::unique_ptr<Study> make_training_study(const Section& root) {
   AutoregressiveProblem problem = read_autoregressive_problem(root);
   const Section section = root.section("training");
   TrainingOptions options = read_training(section, problem.shape);
+  check_memory(root, problem, options);
   const auto parameters = static_cast<double>(StackLayout::of(problem.shape).size);
   const double samples = static_cast<double>(recorded_steps(options).size() * options.seeds.size());
   if (options.keep_parameters && samples * parameters > largest_recorded_values) {

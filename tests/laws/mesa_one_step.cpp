@@ -235,6 +235,33 @@ BOOST_AUTO_TEST_CASE(a_step_is_recovered_from_the_sum_over_heads) {
   BOOST_TEST(distance(model, constructed_step(shape, 0.25, 0.02)) < 1.0);
 }
 
+// Without noise s_{t'-1} . s_{t-1} = s_t' . s_t: blocks (3,3) and (4,4) of key_query form M_t s_t, |s_t|^2 s_t and the
+// first state's share.
+BOOST_AUTO_TEST_CASE(blocks_that_see_the_same_scores_move_phi) {
+  for (const bool masked : {true, false}) {
+    StackShape shape = small({LayerKind::linear});
+    shape.mask_second = masked;
+    SequenceProblem problem = small_problem();
+    problem.noise_deviation = 0.0;
+    const StackBatch batch = batch_of(draw_sequences(problem, 1, Stream::sequences, 0, 0, 20));
+    HeadProducts head{MatrixXd::Zero(12, 12), MatrixXd::Zero(12, 12)};
+    const double p = 0.4, a = -0.03, c = 0.1;
+    head.key_query.block(2 * n, 2 * n, n, n) = a * MatrixXd::Identity(n, n);
+    head.key_query.block(3 * n, 3 * n, n, n) = c * MatrixXd::Identity(n, n);
+    head.output_value.block(0, 2 * n, n, n) = p * MatrixXd::Identity(n, n);
+    const StackModelWeights model = stack_of(shape, {{head}});
+    const RecoveredStep step = recover_step(model);
+    BOOST_TEST(step.minus_rate_phi == 0.0);
+    BOOST_TEST(std::abs(step.effective_minus_rate_phi - p * (a + c)) < 4.0 * epsilon);
+    const VectorXd rest = written_out(batch, [&](const MatrixXd& s) -> VectorXd {
+      const VectorXd query = s.rightCols(1), first = s.col(0);
+      return p * ((a + c) * query.squaredNorm() * query - c * first.dot(query) * first);
+    });
+    const VectorXd expected = predictions(constructed_step(shape, 0.0, step.effective_minus_rate_phi), batch) + rest;
+    BOOST_TEST((predictions(model, batch) - expected).norm() < 1e3 * epsilon * expected.norm());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(constructed_layers_precondition_the_query) {
   const std::vector<double> a{0.1, -0.2, 0.15}, b{0.05, 0.3, -0.1};
   const StackShape shape = small({LayerKind::linear});
@@ -260,6 +287,7 @@ BOOST_AUTO_TEST_CASE(a_constructed_layer_is_its_own_gradient_step) {
   const Json json = one_step({50, 1}, small_problem(), constructed_step(shape, 0.3, -0.02), 1, {});
   BOOST_TEST(std::abs(json.at("eta").get<double>() - 0.3) < 4.0 * epsilon);
   for (const char* name : {"predictions", "sensitivities"}) {
+    BOOST_TEST(std::abs(json.at("effective_cosines").at(name).at("mean").get<double>() - 1.0) < 100.0 * epsilon);
     BOOST_TEST(std::abs(json.at("cosines").at(name).at("mean").get<double>() - 1.0) < 100.0 * epsilon);
   }
   for (const auto& [name, value] : json.at("sparsity").items())
