@@ -77,8 +77,8 @@ std::vector<double> spread_names(std::vector<double> wanted, double height) {
   for (const std::size_t k : order) sorted.push_back(wanted[k]);
   // Rows of names that touch are moved as one, to where their mean wish is kept.
   std::vector<Range> groups;  // low = lowest name's place, high = number of names
-  for (std::size_t k = 0; k < sorted.size(); ++k) {
-    groups.push_back({sorted[k], 1.0});
+  for (const double place : sorted) {
+    groups.push_back({place, 1.0});
     while (groups.size() > 1 &&
            groups.back().low < groups[groups.size() - 2].low + level_gap * groups[groups.size() - 2].high) {
       const Range last = groups.back();
@@ -137,8 +137,7 @@ void plot_panel(Drawing& drawing, const LinePanel& panel, const Axes& axes) {
   for (const LossLevel& level : panel.levels) {
     list.add(number(level.loss) + " with lines lc rgb '" + grey + "' lw 0.9 dt 14");
   }
-  for (std::size_t k = 0; k < panel.lines.size(); ++k) {
-    const Line& line = panel.lines[k];
+  for (const Line& line : panel.lines) {
     if (!line.band.empty() && !line.curve.standard_error.empty()) {
       list.add(drawing.block(rows(line.curve, floor)) + " using 1:3:4 with filledcurves lc rgb '" + line.band + "'");
     }
