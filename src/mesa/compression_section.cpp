@@ -68,14 +68,16 @@ Json compression_of_training(const CompressionPlan& plan, const StackShape& shap
   const std::vector<double>& steps = result.members.front().times;
   for (std::size_t k = 0; k < steps.size(); ++k) {
     if (stopped()) return nullptr;
-    std::vector<double> seeds;
+    std::vector<double> means, seeds;
     for (std::size_t m = 0; m < result.members.size(); ++m) {
       const std::span<const double> now = result.members[m]["parameters"].at(k);
       const StackModelWeights recorded{
           shape, Eigen::Map<const Eigen::VectorXd>(now.data(), static_cast<Eigen::Index>(now.size()))};
+      means.push_back(loss_of(compress(shape, recorded.parameters), batch, threads));
       seeds.push_back(loss_of(interpolate(recorded, compressed[m]), batch, threads));
     }
     json["along"]["step"].push_back(steps[k]);
+    push(json["along"], "compressed_loss", means);
     push(json["along"], "interpolated_loss", seeds);
   }
   return json;

@@ -74,9 +74,15 @@ RecoveredStep recover_step(const StackModelWeights& trained) {
     const double copy = trained.shape.mask_second ? 0.0 : 1.0;
     const double score = key_query(previous, current) + copy * key_query(previous, work);
     // eta = sum_h PV(1,3) KQ(4,3), -eta phi = sum_h PV(1,4) KQ(4,3) (theory: eq:recovered-step)
-    step.rate += (output_value(prediction, current) + copy * output_value(prediction, work)) * score;
+    const double output = output_value(prediction, current) + copy * output_value(prediction, work);
+    step.rate += output * score;
     step.minus_rate_phi += output_value(prediction, previous) * score;
+    double same = key_query(current, current) + key_query(previous, previous);
+    if (copy > 0.0) same += key_query(work, current) + key_query(current, work) + key_query(work, work);
+    // -eta phi + sum_h PV(1,3) (KQ(3,3) + KQ(4,4)) (theory: eq:effective-step)
+    step.effective_minus_rate_phi += output * same;
   }
+  step.effective_minus_rate_phi += step.minus_rate_phi;
   return step;
 }
 

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 
+#include "iclflow/analysis/estimate.hpp"
 #include "iclflow/mesa/training.hpp"
 
 namespace iclflow {
@@ -108,16 +110,24 @@ class OneStep {
 
   Json run(const std::function<bool()>& interrupted) {
     const auto stop = [&] { return interrupted && interrupted(); };
-    Json json = {{"eta", step_.rate}, {"minus_eta_phi", step_.minus_rate_phi}, {"heads", heads()}};
+    Json json = {{"eta", step_.rate},
+                 {"minus_eta_phi", step_.minus_rate_phi},
+                 {"effective_minus_eta_phi", step_.effective_minus_rate_phi},
+                 {"heads", heads()}};
     if (stop()) return nullptr;
     const Judged layer(trained_, batch_, threads_);
     const Judged constructed(constructed_step(trained_.shape, step_.rate, step_.minus_rate_phi), batch_, threads_);
-    json["losses"] = {{"trained", loss(layer.predictions())}, {"constructed", loss(constructed.predictions())}};
+    const Judged effective(constructed_step(trained_.shape, step_.rate, step_.effective_minus_rate_phi), batch_,
+                           threads_);
+    json["losses"] = {{"trained", loss(layer.predictions())},
+                      {"constructed", loss(constructed.predictions())},
+                      {"effective", loss(effective.predictions())}};
     if (stop()) return nullptr;
     put_other_losses(json["losses"]);
     json["sparsity"] = sparsity();
     if (stop()) return nullptr;
     json["cosines"] = cosines(layer, constructed);
+    json["effective_cosines"] = cosines(layer, effective);
     return json;
   }
 
@@ -239,6 +249,41 @@ class OneStep {
 Json one_step(const OneStepPlan& plan, const SequenceProblem& problem, const StackModelWeights& trained, int threads,
               const std::function<bool()>& interrupted) {
   return OneStep(plan, problem, trained, threads).run(interrupted);
+}
+
+Json one_step_of_training(const OneStepPlan& plan, const SequenceProblem& problem, const StackShape& shape,
+                          const DynamicsResult& result, int threads, const std::function<bool()>& interrupted) {
+  std::vector<std::pair<std::string, std::vector<double>>> numbers;  // in the order of the first seed
+  const auto add = [&numbers](const std::string& name, const Json& value) {
+    auto found = std::find_if(numbers.begin(), numbers.end(), [&](const auto& entry) { return entry.first == name; });
+    if (found == numbers.end()) found = numbers.insert(numbers.end(), {name, {}});
+    found->second.push_back(value.get<double>());
+  };
+  Json details = Json::array();
+  for (std::size_t m = 0; m < result.final_states.size(); ++m) {
+    Json one = one_step(plan, problem, {shape, result.final_states[m]}, threads, interrupted);
+    if (one.is_null()) return nullptr;
+    add("eta", one.at("eta"));
+    add("minus_eta_phi", one.at("minus_eta_phi"));
+    add("effective_minus_eta_phi", one.at("effective_minus_eta_phi"));
+    for (const auto& [name, entry] : one.at("losses").items()) add(name + "_loss", entry.at("loss"));
+    add("best_step_eta", one.at("losses").at("best_step").at("eta"));
+    for (const auto& [name, value] : one.at("sparsity").items()) add(name, value);
+    for (const auto& [name, entry] : one.at("cosines").items()) add(name + "_cosine", entry.at("mean"));
+    for (const auto& [name, entry] : one.at("effective_cosines").items())
+      add("effective_" + name + "_cosine", entry.at("mean"));
+    Json detail = {{"seed", result.seeds.at(m)}};
+    detail.update(one);
+    details.push_back(std::move(detail));
+  }
+  Json json;
+  for (const auto& [name, values] : numbers) {
+    const Estimate estimate = mean_estimate(values);
+    json[name] = estimate.value;
+    json[name + "_standard_error"] = estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr);
+  }
+  json["by_seed"] = std::move(details);
+  return json;
 }
 
 std::optional<OneStepPlan> read_one_step(const Section& root) {

@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "iclflow/mesa/few_shot.hpp"
+#include "iclflow/mesa/probes.hpp"
 #include "iclflow/plots/sequence_figures.hpp"
 #include "iclflow/plots/weights_figure.hpp"
 
@@ -51,12 +53,13 @@ Curve by_position(const std::string& label, const Json& values, const Json& erro
   return curve;
 }
 
-Curve interpolated_curve(const Json& along) {
-  Curve curve{"interpolated", {}, {}, {}};
+/// Array `name`_loss over the recorded steps.
+Curve along_training(const std::string& name, const Json& along) {
+  Curve curve{name, {}, {}, {}};
   for (std::size_t k = 0; k < along.at("step").size(); ++k) {
     curve.times.push_back(along.at("step")[k].get<double>());
-    curve.values.push_back(along.at("interpolated_loss")[k].get<double>());
-    const Json& error = along.at("interpolated_loss_standard_error")[k];
+    curve.values.push_back(along.at(name + "_loss")[k].get<double>());
+    const Json& error = along.at(name + "_loss_standard_error")[k];
     if (error.is_number()) curve.standard_error.push_back(error.get<double>());
   }
   return curve;
@@ -73,8 +76,12 @@ TrainingFigure training_figure(const TrainingSource& source) {
   }
   const Json& compressed = find(source.summary, {"compressed"});
   if (compressed.is_object()) {
-    figure.levels.push_back({"compressed", compressed.at("loss").get<double>()});
-    if (compressed.contains("along")) figure.interpolated.push_back(interpolated_curve(compressed.at("along")));
+    if (compressed.contains("along")) {
+      figure.compressed.push_back(along_training("compressed", compressed.at("along")));
+      figure.interpolated.push_back(along_training("interpolated", compressed.at("along")));
+    } else {
+      figure.levels.push_back({"compressed", compressed.at("loss").get<double>()});
+    }
   }
   const Json& zero = find(source.summary, {"final", "evaluation_zero_loss"});
   if (zero.is_number()) figure.levels.push_back({"zero", zero.get<double>()});
@@ -122,7 +129,7 @@ WeightsFigure weights_figure(const TrainingSource& source, const Eigen::VectorXd
   for (std::size_t l = 0; l < shape.layers.size(); ++l) {
     WeightLayer layer;
     layer.name = fmt::format("layer {}", l + 1);
-    for (const char* symbol : {"0", "s_t", "s_t", "s_{t-1}"}) {
+    for (const char* symbol : {"0", "{/:Italic s_t}", "{/:Italic s_t}", "{/:Italic s_{t−1}}"}) {
       layer.key_query_blocks.push_back({symbol, shape.state_dimension});
       layer.output_value_blocks.push_back({symbol, shape.state_dimension});
     }
@@ -196,6 +203,16 @@ DrawnFigure draw_training_figure(const std::string& kind, const TrainingSource& 
       return {kind, "", "the weights were not kept (training.keep_parameters = false)"};
     }
     return draw_one(kind, weights_figure(source, parameters), folder);
+  }
+  if (kind == "probes") {
+    const Json& found = find(source.summary, {"probes"});
+    if (!found.is_object()) return {kind, "", "the weights have not been probed yet"};
+    return draw_one(kind, probes_figure(found, source.title), folder);
+  }
+  if (kind == "few-shot") {
+    const Json& found = find(source.summary, {"few_shot"});
+    if (!found.is_object()) return {kind, "", "few-shot pairs have not been measured yet"};
+    return draw_one(kind, few_shot_figure(found, source.title), folder);
   }
   throw std::invalid_argument("no figure is called '" + kind + "'");
 }

@@ -1,4 +1,4 @@
-#include "training_study.hpp"
+#include "iclflow/mesa/training_study.hpp"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,10 @@
 #include "iclflow/analysis/comparison.hpp"
 #include "iclflow/analysis/estimate.hpp"
 #include "iclflow/mesa/baselines.hpp"
-#include "iclflow/mesa/training_study.hpp"
+#include "iclflow/mesa/few_shot.hpp"
+#include "iclflow/mesa/probes.hpp"
 #include "training_figures.hpp"
+#include "training_study.hpp"
 
 namespace iclflow {
 
@@ -108,6 +110,8 @@ std::size_t TrainingStudy::values_per_sample(std::size_t) const {
 std::vector<std::string_view> TrainingStudy::figures() const {
   std::vector<std::string_view> names{"training", "positions"};
   if (problem_.shape.tokens == TokenKind::constructed) names.emplace_back("weights");
+  if (measurements_.probes) names.emplace_back("probes");
+  if (measurements_.few_shot) names.emplace_back("few-shot");
   return names;
 }
 
@@ -117,6 +121,8 @@ void TrainingStudy::resolve(TomlText& text) const {
   if (measurements_.baselines) iclflow::resolve(*measurements_.baselines, text);
   if (measurements_.one_step) iclflow::resolve(*measurements_.one_step, text);
   if (measurements_.compression) iclflow::resolve(*measurements_.compression, text);
+  if (measurements_.probes) iclflow::resolve(*measurements_.probes, text);
+  if (measurements_.few_shot) iclflow::resolve(*measurements_.few_shot, text);
 }
 
 Json TrainingStudy::problem() const {
@@ -187,14 +193,26 @@ Evaluated TrainingStudy::evaluate_final(const std::vector<DynamicsResult>& resul
   }
   if (measurements_.one_step) {
     measure("one_step", [&] {
-      return one_step(*measurements_.one_step, problem_.sequence, {problem_.shape, result.final_states.front()},
-                      control.threads, interrupted);
+      return one_step_of_training(*measurements_.one_step, problem_.sequence, problem_.shape, result, control.threads,
+                                  interrupted);
     });
   }
   if (measurements_.compression) {
     measure("compressed", [&] {
       return compression_of_training(*measurements_.compression, problem_.shape, result, batch, control.threads,
                                      interrupted);
+    });
+  }
+  if (measurements_.probes) {
+    measure("probes", [&] {
+      return probes(problem_.sequence, problem_.shape, result.final_states.front(), *measurements_.probes,
+                    control.threads, interrupted);
+    });
+  }
+  if (measurements_.few_shot) {
+    measure("few_shot", [&] {
+      const auto stack = make_stack(problem_.shape, options_.precision, control.threads);
+      return few_shot(*stack, result.final_states.front(), *measurements_.few_shot, interrupted);
     });
   }
   return evaluated;
@@ -248,7 +266,8 @@ std::unique_ptr<Study> make_training_study(const Section& root) {
                  fmt::format("false, or at most {:.2g} by a larger record_every", largest_recorded_values));
   }
   TrainedMeasurements measurements{read_baselines(root, problem.shape.clip), read_one_step(root),
-                                   read_compression(root)};
+                                   read_compression(root), read_probes(root, problem.sequence.length),
+                                   read_few_shot(root, problem.sequence.initial)};
   if (measurements.one_step && !(linear(problem.shape) && problem.shape.layers.size() == 1)) {
     root.fail("one_step", "compares one layer with one gradient step", "one linear layer on constructed tokens");
   }

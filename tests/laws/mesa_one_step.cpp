@@ -4,11 +4,13 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "iclflow/mesa/baselines.hpp"
+#include "iclflow/mesa/compression_section.hpp"
 #include "iclflow/mesa/one_step.hpp"
 #include "iclflow/mesa/training.hpp"
 
@@ -126,21 +128,57 @@ BOOST_AUTO_TEST_CASE(compressed_models_know_no_direction) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(compression_reports_what_a_stack_would_measure) {
-  StackShape shape = small({LayerKind::linear, LayerKind::linear});
+BOOST_AUTO_TEST_CASE(trainings_report_what_a_stack_would_measure) {
+  StackShape shape = small({LayerKind::linear});
   shape.clip = 0.9;
-  const StackModelWeights model = drawn(shape);
-  const StackBatch batch = small_batch();
-  const Json json = compression_summary(model, batch, 1);
+  const VectorXd end = initial_parameters(shape, 0.3, 3), before = initial_parameters(shape, 0.3, 4);
+  DynamicsResult result;
+  result.seeds = {3, 4};
+  result.final_states = {end, before};
+  for (const VectorXd& last : result.final_states) {
+    Trajectory trajectory;
+    const std::size_t row =
+        trajectory.declare("parameters", "", {"parameter"}, {static_cast<std::size_t>(last.size())});
+    trajectory.times = {0.0, 10.0};
+    for (const VectorXd& now : {before, last})
+      trajectory.append(row, std::span<const double>(now.data(), static_cast<std::size_t>(now.size())));
+    result.members.push_back(trajectory);
+  }
+  const StackBatch batch = batch_of(draw_sequences(small_problem(), 7, Stream::evaluation, 0, 0, 20));
+  const VectorXd targets = Eigen::Map<const VectorXd>(batch.targets.data(), static_cast<Index>(batch.targets.size()));
   const auto loss = [&](const StackModelWeights& weights) {
-    const VectorXd targets = Eigen::Map<const VectorXd>(batch.targets.data(), static_cast<Index>(batch.targets.size()));
     return 0.5 * (predictions(weights, batch) - targets).squaredNorm() / (20.0 * 7.0);
   };
-  const StackModelWeights compressed = compress(shape, model.parameters);
-  BOOST_TEST(std::abs(json.at("trained_loss").get<double>() - loss(model)) < 1e-13);
-  BOOST_TEST(std::abs(json.at("loss").get<double>() - loss(compressed)) < 1e-13);
-  BOOST_TEST(std::abs(json.at("interpolated_loss").get<double>() - loss(interpolate(model, compressed))) < 1e-13);
+  const auto means = [&](const VectorXd& parameters) { return compress(shape, parameters); };
+  const auto half = [&](const VectorXd& now, const VectorXd& last) {
+    return loss(interpolate({shape, now}, means(last)));
+  };
+  const Json json = compression_of_training({true}, shape, result, batch, 1, {});
+  const auto same = [](const Json& value, double expected) { return std::abs(value.get<double>() - expected) < 1e-12; };
+  // losses along the way are taken in single precision
+  const auto near_enough = [](const Json& value, double expected) {
+    return std::abs(value.get<double>() - expected) < 1e-5;
+  };
+  BOOST_TEST(same(json.at("trained_loss"), 0.5 * (loss({shape, end}) + loss({shape, before}))));
+  BOOST_TEST(same(json.at("loss"), 0.5 * (loss(means(end)) + loss(means(before)))));
+  BOOST_TEST(same(json.at("interpolated_loss"), 0.5 * (half(end, end) + half(before, before))));
   BOOST_TEST(json.at("parameters_per_head") == 32);
+  BOOST_TEST(json.at("by_seed")[1].at("seed") == 4);
+  const Json& along = json.at("along");
+  BOOST_TEST(along.at("step").get<std::vector<double>>() == (std::vector<double>{0.0, 10.0}));
+  BOOST_TEST(near_enough(along.at("compressed_loss")[0], loss(means(before))));
+  BOOST_TEST(near_enough(along.at("compressed_loss")[1], 0.5 * (loss(means(end)) + loss(means(before)))));
+  BOOST_TEST(near_enough(along.at("interpolated_loss")[0], 0.5 * (half(before, end) + half(before, before))));
+  BOOST_TEST(!compression_of_training({false}, shape, result, batch, 1, {}).contains("along"));
+  BOOST_TEST(compression_of_training({true}, shape, result, batch, 1, [] { return true; }).is_null());
+
+  const Json steps = one_step_of_training({20, 7}, small_problem(), shape, result, 1, {});
+  BOOST_TEST(same(steps.at("trained_loss"), json.at("trained_loss").get<double>()));
+  BOOST_TEST(same(steps.at("compressed_loss"), json.at("loss").get<double>()));
+  const double one = recover_step({shape, end}).rate, other = recover_step({shape, before}).rate;
+  BOOST_TEST(same(steps.at("eta"), 0.5 * (one + other)));
+  BOOST_TEST(same(steps.at("eta_standard_error"), 0.5 * std::abs(one - other)));
+  BOOST_TEST(steps.at("by_seed")[1].at("seed") == 4);
 }
 
 // A step of gradient descent on (1/2) sum |s_{t'+1} - Phi s_t'|^2 from phi I, less phi s_t, by differences of that sum:
@@ -197,6 +235,33 @@ BOOST_AUTO_TEST_CASE(a_step_is_recovered_from_the_sum_over_heads) {
   BOOST_TEST(distance(model, constructed_step(shape, 0.25, 0.02)) < 1.0);
 }
 
+// Without noise s_{t'-1} . s_{t-1} = s_t' . s_t: blocks (3,3) and (4,4) of key_query form M_t s_t, |s_t|^2 s_t and the
+// first state's share.
+BOOST_AUTO_TEST_CASE(blocks_that_see_the_same_scores_move_phi) {
+  for (const bool masked : {true, false}) {
+    StackShape shape = small({LayerKind::linear});
+    shape.mask_second = masked;
+    SequenceProblem problem = small_problem();
+    problem.noise_deviation = 0.0;
+    const StackBatch batch = batch_of(draw_sequences(problem, 1, Stream::sequences, 0, 0, 20));
+    HeadProducts head{MatrixXd::Zero(12, 12), MatrixXd::Zero(12, 12)};
+    const double p = 0.4, a = -0.03, c = 0.1;
+    head.key_query.block(2 * n, 2 * n, n, n) = a * MatrixXd::Identity(n, n);
+    head.key_query.block(3 * n, 3 * n, n, n) = c * MatrixXd::Identity(n, n);
+    head.output_value.block(0, 2 * n, n, n) = p * MatrixXd::Identity(n, n);
+    const StackModelWeights model = stack_of(shape, {{head}});
+    const RecoveredStep step = recover_step(model);
+    BOOST_TEST(step.minus_rate_phi == 0.0);
+    BOOST_TEST(std::abs(step.effective_minus_rate_phi - p * (a + c)) < 4.0 * epsilon);
+    const VectorXd rest = written_out(batch, [&](const MatrixXd& s) -> VectorXd {
+      const VectorXd query = s.rightCols(1), first = s.col(0);
+      return p * ((a + c) * query.squaredNorm() * query - c * first.dot(query) * first);
+    });
+    const VectorXd expected = predictions(constructed_step(shape, 0.0, step.effective_minus_rate_phi), batch) + rest;
+    BOOST_TEST((predictions(model, batch) - expected).norm() < 1e3 * epsilon * expected.norm());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(constructed_layers_precondition_the_query) {
   const std::vector<double> a{0.1, -0.2, 0.15}, b{0.05, 0.3, -0.1};
   const StackShape shape = small({LayerKind::linear});
@@ -222,6 +287,7 @@ BOOST_AUTO_TEST_CASE(a_constructed_layer_is_its_own_gradient_step) {
   const Json json = one_step({50, 1}, small_problem(), constructed_step(shape, 0.3, -0.02), 1, {});
   BOOST_TEST(std::abs(json.at("eta").get<double>() - 0.3) < 4.0 * epsilon);
   for (const char* name : {"predictions", "sensitivities"}) {
+    BOOST_TEST(std::abs(json.at("effective_cosines").at(name).at("mean").get<double>() - 1.0) < 100.0 * epsilon);
     BOOST_TEST(std::abs(json.at("cosines").at(name).at("mean").get<double>() - 1.0) < 100.0 * epsilon);
   }
   for (const auto& [name, value] : json.at("sparsity").items())
@@ -302,6 +368,9 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_is_refused) {
   resolve(*plan, text);
   BOOST_TEST(text.text().find("sequences = 70") != std::string::npos);
   BOOST_TEST(text.text().find("seed = 9") != std::string::npos);
+  const Document other = parse_document("[compression]\nalong = false", "f.toml");
+  resolve(*read_compression(Section(other)), text);
+  BOOST_TEST(text.text().find("along = false") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

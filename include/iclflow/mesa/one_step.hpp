@@ -11,6 +11,7 @@
 #include "iclflow/experiment/toml_text.hpp"
 #include "iclflow/mesa/compression.hpp"
 #include "iclflow/mesa/sequences.hpp"
+#include "iclflow/trajectory/trajectory.hpp"
 
 namespace iclflow {
 
@@ -30,6 +31,9 @@ namespace iclflow {
 struct RecoveredStep {
   double rate = 0.0;            ///< eta
   double minus_rate_phi = 0.0;  ///< -eta phi, Phi_0 = phi I
+  /// The same with what the blocks (3,3) and (4,4) of key_query add to M_t s_t when W* is orthogonal
+  /// (theory: eq:effective-step).
+  double effective_minus_rate_phi = 0.0;
 };
 /// Throws std::invalid_argument unless the stack is one linear layer of constructed tokens.
 [[nodiscard]] RecoveredStep recover_step(const StackModelWeights& trained);
@@ -43,16 +47,23 @@ struct OneStepPlan {
 void resolve(const OneStepPlan& plan, TomlText& text);
 
 /// On sequences 0, 1, ... of (seed, Stream::evaluation):
-/// eta, minus_eta_phi; heads: [{eta, minus_eta_phi, key_query, output_value}] (4 x 4 means of block diagonals);
-/// losses: {trained, constructed, compressed, best_step, best_step_from_phi, zero}, each {loss, standard_error}, the
-/// best steps with {eta} and {eta, minus_eta_phi};
-/// sparsity: {key_query_outside, output_value_outside} (share of the squared Frobenius norm outside of the expected
-/// blocks), {largest_other_key_query, largest_other_output_value} (block means relative to the expected ones'),
+/// eta, minus_eta_phi, effective_minus_eta_phi; heads: [{eta, minus_eta_phi, key_query, output_value}] (4 x 4 means of
+/// block diagonals); losses: {trained, constructed, effective, compressed, best_step, best_step_from_phi, zero}, each
+/// {loss, standard_error}, the best steps with {eta} and {eta, minus_eta_phi}; sparsity: {key_query_outside,
+/// output_value_outside} (share of the squared Frobenius norm outside of the expected blocks),
+/// {largest_other_key_query, largest_other_output_value} (block means relative to the expected ones'),
 /// {key_query_from_identity} (relative Frobenius distance of the expected block from a multiple of I);
-/// cosines with the constructed step: {predictions, sensitivities} (of f_t; of the derivative of f_T by the states),
-/// each {mean, standard_error}. Null when interrupted.
+/// cosines with the constructed step, and effective_cosines with the effective one: {predictions, sensitivities} (of
+/// f_t; of the derivative of f_T by the states), each {mean, standard_error}. Null when interrupted.
 [[nodiscard]] nlohmann::ordered_json one_step(const OneStepPlan& plan, const SequenceProblem& problem,
                                               const StackModelWeights& trained, int threads,
                                               const std::function<bool()>& interrupted);
+
+/// The numbers of a training's seeds: means with *_standard_error over seeds, named eta, minus_eta_phi, trained_loss,
+/// constructed_loss, ..., best_step_eta, key_query_outside, ..., predictions_cosine, sensitivities_cosine; and
+/// by_seed: [{seed, ...}] as one_step() reports them. Null when interrupted.
+[[nodiscard]] nlohmann::ordered_json one_step_of_training(const OneStepPlan& plan, const SequenceProblem& problem,
+                                                          const StackShape& shape, const DynamicsResult& result,
+                                                          int threads, const std::function<bool()>& interrupted);
 
 }  // namespace iclflow
