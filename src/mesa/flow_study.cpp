@@ -170,6 +170,12 @@ Json AutoregressiveFlowStudy::summarise(const std::vector<DynamicsResult>& resul
     for (const char* quantity : {"a", "b", "product", "leakage"}) {
       add_estimate(own, fmt::format("final_{}", quantity), final_estimate(result, quantity));
     }
+    if (auto ratio = final_estimate(result, "product")) {
+      const double unit = mean_ratio(plan_.sequences, 1.0);
+      ratio->value *= unit;
+      if (ratio->standard_error) *ratio->standard_error *= unit;
+      add_estimate(own, "final_ratio", ratio);
+    }
     if (result.kind == "attention") {
       const auto error = final_estimate(result, "loss_standard_error");
       own["evaluation_error"] = error ? Json(error->value) : Json(nullptr);  // shared by all seeds

@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "iclflow/mesa/few_shot.hpp"
+#include "iclflow/mesa/probes.hpp"
 #include "iclflow/plots/sequence_figures.hpp"
 #include "iclflow/plots/weights_figure.hpp"
 
@@ -127,7 +129,7 @@ WeightsFigure weights_figure(const TrainingSource& source, const Eigen::VectorXd
   for (std::size_t l = 0; l < shape.layers.size(); ++l) {
     WeightLayer layer;
     layer.name = fmt::format("layer {}", l + 1);
-    for (const char* symbol : {"0", "s_t", "s_t", "s_{t-1}"}) {
+    for (const char* symbol : {"0", "{/:Italic s_t}", "{/:Italic s_t}", "{/:Italic s_{t−1}}"}) {
       layer.key_query_blocks.push_back({symbol, shape.state_dimension});
       layer.output_value_blocks.push_back({symbol, shape.state_dimension});
     }
@@ -201,6 +203,16 @@ DrawnFigure draw_training_figure(const std::string& kind, const TrainingSource& 
       return {kind, "", "the weights were not kept (training.keep_parameters = false)"};
     }
     return draw_one(kind, weights_figure(source, parameters), folder);
+  }
+  if (kind == "probes") {
+    const Json& found = find(source.summary, {"probes"});
+    if (!found.is_object()) return {kind, "", "the weights have not been probed yet"};
+    return draw_one(kind, probes_figure(found, source.title), folder);
+  }
+  if (kind == "few-shot") {
+    const Json& found = find(source.summary, {"few_shot"});
+    if (!found.is_object()) return {kind, "", "few-shot pairs have not been measured yet"};
+    return draw_one(kind, few_shot_figure(found, source.title), folder);
   }
   throw std::invalid_argument("no figure is called '" + kind + "'");
 }

@@ -10,6 +10,8 @@
 #include "iclflow/analysis/comparison.hpp"
 #include "iclflow/analysis/estimate.hpp"
 #include "iclflow/mesa/baselines.hpp"
+#include "iclflow/mesa/few_shot.hpp"
+#include "iclflow/mesa/probes.hpp"
 #include "training_figures.hpp"
 #include "training_study.hpp"
 
@@ -108,6 +110,8 @@ std::size_t TrainingStudy::values_per_sample(std::size_t) const {
 std::vector<std::string_view> TrainingStudy::figures() const {
   std::vector<std::string_view> names{"training", "positions"};
   if (problem_.shape.tokens == TokenKind::constructed) names.emplace_back("weights");
+  if (measurements_.probes) names.emplace_back("probes");
+  if (measurements_.few_shot) names.emplace_back("few-shot");
   return names;
 }
 
@@ -117,6 +121,8 @@ void TrainingStudy::resolve(TomlText& text) const {
   if (measurements_.baselines) iclflow::resolve(*measurements_.baselines, text);
   if (measurements_.one_step) iclflow::resolve(*measurements_.one_step, text);
   if (measurements_.compression) iclflow::resolve(*measurements_.compression, text);
+  if (measurements_.probes) iclflow::resolve(*measurements_.probes, text);
+  if (measurements_.few_shot) iclflow::resolve(*measurements_.few_shot, text);
 }
 
 Json TrainingStudy::problem() const {
@@ -197,6 +203,18 @@ Evaluated TrainingStudy::evaluate_final(const std::vector<DynamicsResult>& resul
                                      interrupted);
     });
   }
+  if (measurements_.probes) {
+    measure("probes", [&] {
+      return probes(problem_.sequence, problem_.shape, result.final_states.front(), *measurements_.probes,
+                    control.threads, interrupted);
+    });
+  }
+  if (measurements_.few_shot) {
+    measure("few_shot", [&] {
+      const auto stack = make_stack(problem_.shape, options_.precision, control.threads);
+      return few_shot(*stack, result.final_states.front(), *measurements_.few_shot, interrupted);
+    });
+  }
   return evaluated;
 }
 
@@ -234,6 +252,36 @@ std::vector<DrawnFigure> TrainingStudy::draw(const std::vector<DynamicsResult>& 
   return drawn;
 }
 
+namespace {
+
+/// Sizes that no machine holds are refused before anything is allocated.
+void check_memory(const Section& root, const AutoregressiveProblem& problem, const TrainingOptions& options) {
+  constexpr double largest_model = 1e8;   // 5 GB: weights, moments and up to 32 partial gradients of single precision
+  constexpr double largest_pass = 2.5e8;  // 1 GB a thread
+  constexpr double largest_sequences = 5e8;  // 4 GB
+  const StackShape& shape = problem.shape;
+  const auto parameters = static_cast<double>(StackLayout::of(shape).size);
+  if (parameters > largest_model) {
+    root.fail("model", fmt::format("too large a model: {:.3g} weights", parameters),
+              fmt::format("at most {:.3g}", largest_model));
+  }
+  const double length = problem.sequence.length;
+  const double layers = static_cast<double>(shape.layers.size());
+  const double pass = 16.0 * length * (layers * (shape.width + 4.0 * shape.channels()) + 2.0 * length);
+  if (pass > largest_pass) {
+    root.fail("sequence", fmt::format("too long sequences for this model: a pass keeps {:.3g} numbers", pass),
+              fmt::format("at most {:.3g}, by a smaller length, width, heads or key_dimension", largest_pass));
+  }
+  const double sequences = std::max(options.batch, options.evaluation_sequences);
+  if (2.0 * sequences * length * shape.state_dimension > largest_sequences) {
+    root.fail("training", fmt::format("too many sequences ({:.3g}) of this size", sequences),
+              fmt::format("a batch and evaluation_sequences of at most {:.3g}",
+                          0.5 * largest_sequences / (length * shape.state_dimension)));
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<Study> make_training_study(const Section& root) {
   if (root.has("time")) {
     root.fail("time", "does not belong to a training", "[training] with steps and record_every");
@@ -241,6 +289,7 @@ std::unique_ptr<Study> make_training_study(const Section& root) {
   AutoregressiveProblem problem = read_autoregressive_problem(root);
   const Section section = root.section("training");
   TrainingOptions options = read_training(section, problem.shape);
+  check_memory(root, problem, options);
   const auto parameters = static_cast<double>(StackLayout::of(problem.shape).size);
   const double samples = static_cast<double>(recorded_steps(options).size() * options.seeds.size());
   if (options.keep_parameters && samples * parameters > largest_recorded_values) {
@@ -248,7 +297,8 @@ std::unique_ptr<Study> make_training_study(const Section& root) {
                  fmt::format("false, or at most {:.2g} by a larger record_every", largest_recorded_values));
   }
   TrainedMeasurements measurements{read_baselines(root, problem.shape.clip), read_one_step(root),
-                                   read_compression(root)};
+                                   read_compression(root), read_probes(root, problem.sequence.length),
+                                   read_few_shot(root, problem.sequence.initial)};
   if (measurements.one_step && !(linear(problem.shape) && problem.shape.layers.size() == 1)) {
     root.fail("one_step", "compares one layer with one gradient step", "one linear layer on constructed tokens");
   }

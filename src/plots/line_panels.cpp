@@ -16,6 +16,7 @@ constexpr double left_points = 42.0;
 constexpr double right_points = 10.0;
 constexpr std::size_t longest_label = 40;
 constexpr double ratio_for_logarithm = 3.0;
+constexpr double deepest = 1e-5;  // of the highest value, on a logarithmic axis
 constexpr std::size_t most_marked = 24;
 constexpr double level_gap = 7.6;         // between the names of levels, points
 constexpr double leader = 9.0;            // from the panel's edge to such a name
@@ -37,7 +38,7 @@ Axes axes(const LinePanel& panel) {
   };
   for (const Line& line : panel.lines) {
     xs.push_back(&line.curve.times);
-    see(line.curve);
+    if (line.fitted) see(line.curve);
   }
   for (const LossLevel& level : panel.levels) see({"", {0.0}, {level.loss}, {}});
   Axes result;
@@ -46,7 +47,7 @@ Axes axes(const LinePanel& panel) {
   result.logarithmic =
       panel.scale == Scale::logarithmic && positive && positive->high > ratio_for_logarithm * positive->low;
   if (result.logarithmic) {
-    result.y = {positive->low / 1.25, positive->high * 1.25};
+    result.y = {std::max(positive->low, deepest * positive->high) / 1.25, positive->high * 1.25};
   } else {
     result.y = all ? Range{std::min(0.0, all->low), with_air(*all, 0.06).high} : Range{0.0, 1.0};
   }
@@ -210,7 +211,9 @@ Line model_line(const Curve& curve, std::size_t series) {
           tint(colour(series), 0.25)};
 }
 
-Line baseline_line(const Curve& curve, std::size_t series) { return {curve, theory_line(ink, series + 1), "", ""}; }
+Line baseline_line(const Curve& curve, std::size_t series) {
+  return {curve, theory_line(ink, series + 1), "", "", true};
+}
 
 LegendEntry entry(const Line& line) {
   const std::string band = line.curve.standard_error.empty() ? "" : line.band;

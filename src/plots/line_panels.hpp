@@ -13,7 +13,8 @@ struct Line {
   Curve curve;
   std::string line;
   std::string point;
-  std::string band;  ///< fill colour
+  std::string band;    ///< fill colour
+  bool fitted = true;  ///< the value axis follows it; else it may leave the panel
 };
 
 enum class Scale : std::uint8_t {

@@ -153,8 +153,9 @@ void draw(const ProbesFigure& figure, const FigureFile& target) {
 
 std::string caption(const ProbesFigure& figure) {
   std::string text =
-      "Error of linear decoding from the residual stream, half the squared error summed over coordinates over that of "
-      "the best constant: least squares fitted on some sequences, scored on others. Layer 0: the tokens.";
+      "Error of linear decoding from the residual stream: median over sequences of half the squared error, over that "
+      "of "
+      "the best constant; least squares fitted on some sequences, scored on others. Layer 0: the tokens.";
   if (!figure.past_error.curves.empty()) {
     text += " Past tokens: decoded from the first layer's output at the last position T.";
   }
@@ -172,10 +173,10 @@ void draw(const FewShotFigure& figure, const FigureFile& target) {
     panel.name = figure.panels.size() > 1 ? shots.name : "";
     panel.x_name = "pairs seen";
     panel.y_name = loss_name;
-    panel.scale = Scale::logarithmic;
     for (std::size_t k = 0; k < shots.models.size(); ++k) panel.lines.push_back(model_line(shots.models[k], k));
     for (std::size_t k = 0; k < shots.controls.size(); ++k) {
       panel.lines.push_back(baseline_line(shots.controls[k], k));
+      panel.lines.back().fitted = false;
     }
     if (shots.second_task_at >= 0.0) panel.verticals.push_back(shots.second_task_at);
     if (lines.panels.empty()) {
@@ -191,7 +192,7 @@ std::string caption(const FewShotFigure& figure) {
       "Loss ℓ = ½ |y − f|², summed over coordinates, of the answer to a question x after so many pairs (x, y = W* x), "
       "by a model that was trained on sequences only; bands: ±2 standard errors. Thin dashed lines: least squares on "
       "the "
-      "pairs, and on these and the spurious pairs between them.";
+      "pairs, and on these and the spurious pairs between them (whose peak may leave the panel).";
   const bool second = std::any_of(figure.panels.begin(), figure.panels.end(),
                                   [](const FewShotPanel& panel) { return panel.second_task_at >= 0.0; });
   if (second) text += " Dotted vertical line: another W* begins.";

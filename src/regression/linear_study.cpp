@@ -232,17 +232,25 @@ void LinearStudy::add_escapes(const DynamicsResult& result, Json& json) const {
   json["escape_time"] = times;
   json["escape_time_standard_error"] = std::move(errors);
   json["visited_loss"] = Json::array();
-  const Curve loss = course(result, "loss");
-  if (!plan_.layout.split || loss.times.size() < 2) return;
-  const MonotoneCubic curve(loss.times, loss.values);
+  json["visited_loss_standard_error"] = Json::array();
+  if (!plan_.layout.split || course(result, "loss").times.size() < 2) return;
+  const auto visit = [&](double time) {
+    std::vector<double> own;
+    for (const Trajectory& member : result.members) {
+      own.push_back(MonotoneCubic(member.times, member["loss"].values)(time));
+    }
+    const Estimate mean = mean_estimate(own);
+    json["visited_loss"].push_back(mean.value);
+    json["visited_loss_standard_error"].push_back(or_null(mean.standard_error));
+  };
   double before = 0.0;
   for (const std::size_t d : modes_by_eigenvalue()) {
     if (!times[d].is_number()) return;
     const double now = times[d].get<double>();
-    json["visited_loss"].push_back(curve(0.5 * (before + now)));
+    visit(0.5 * (before + now));
     before = now;
   }
-  json["visited_loss"].push_back(loss.values.back());
+  visit(course(result, "loss").times.back());
 }
 
 Json LinearStudy::comparison(const DynamicsResult& theory, const DynamicsResult& simulation) const {

@@ -120,6 +120,7 @@ BOOST_AUTO_TEST_CASE(mistakes_are_refused_with_line_and_key) {
       {"warm_up = 5", "precision = \"half\"", "training.precision", "\"double\""},
       {"seeds = [1, 2]", "seeds = [1, 1]", "training.seeds", "different"},
       {"title = \"Tiny\"", "time = { final = 1.0 }", "time", "does not belong"},
+      {"length = 6", "length = 4096\nkind = \"contracting\"", "sequence", "a pass keeps"},
       {"ridge = [1.0]", "ridge = [0.0]", "baselines.ridge", "above 0"},
   };
   const Scratch scratch;

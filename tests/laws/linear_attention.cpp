@@ -231,6 +231,19 @@ BOOST_AUTO_TEST_CASE(split_flow_rests_at_the_visited_losses) {
   }
 }
 
+// One head from a balanced start ends at U = Gamma^-1 / v, v^2 = |U| = |Gamma^-1|   theory: eq:one-head-limit
+BOOST_AUTO_TEST_CASE(one_merged_head_ends_at_the_inverse_of_gamma) {
+  const LinearContexts c = contexts({1.5, 0.7, 0.3}, 9);
+  const LinearAttentionLayout layout{false, 1, 3};
+  const LinearAttentionFlow flow(c, layout, aligned_linear_start(c, layout, 0.1));
+  const Eigen::VectorXd end = integrate(flow, {0.0, 400.0}, precise()).last.state;
+  const Eigen::ArrayXd gamma = (1.0 + 1.0 / 9.0) * c.covariance.array() + c.covariance.sum() / 9.0;
+  const double v = std::pow(gamma.square().inverse().sum(), 0.25);
+  BOOST_TEST(std::abs(end(0) - v) < 1e-8);
+  const Eigen::MatrixXd expected = (gamma.inverse() / v).matrix().asDiagonal();
+  BOOST_TEST((key_query(layout, end, 0) - expected).cwiseAbs().maxCoeff() < 1e-8);
+}
+
 BOOST_AUTO_TEST_CASE(differences_of_squares_are_conserved) {
   const LinearContexts c = contexts({1.5, 0.7, 0.3}, 9);
   for (const bool split : {false, true}) {
