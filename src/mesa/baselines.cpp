@@ -95,6 +95,13 @@ struct Tally {
 };
 using Tallies = std::vector<Tally>;  ///< two for every predictor
 
+/// As many states under each other as determine the hidden one (theory: eq:partial-map).
+int stacked_states(const BaselinePlan& plan, const SequenceProblem& problem) {
+  if (plan.stacked > 0) return plan.stacked;
+  if (problem.kind != SequenceKind::partial) return 1;
+  return (problem.hidden_dimension + problem.state_dimension - 1) / problem.state_dimension;
+}
+
 class Baselines {
  public:
   Baselines(const BaselinePlan& plan, const SequenceProblem& problem, int threads,
@@ -102,6 +109,7 @@ class Baselines {
       : plan_(plan),
         problem_(problem),
         n_(static_cast<std::size_t>(problem.state_dimension)),
+        stacked_(stacked_states(plan, problem)),
         interrupted_(interrupted),
         team_(threads) {
     int degree = 0;
@@ -124,11 +132,11 @@ class Baselines {
   /// Largest |M_T|_F of the first sequences: the powers of M over it neither grow nor vanish.
   [[nodiscard]] double typical_norm() const {
     const SequenceSet set = draw(0, part_size);
-    ContextMoments moments(problem_.state_dimension);
+    ContextMoments moments(problem_.state_dimension, stacked_);
     double largest = 0.0;
     for (std::size_t k = 0; k < set.count; ++k) {
       moments.clear();
-      for (int t = 1; t <= set.length; ++t) moments.add(set.state(k, t - 1), set.state(k, t));
+      for (int t = 0; t <= set.length; ++t) moments.observe(set.state(k, t));
       largest = std::max(largest, moments.norm());
     }
     return largest > 0.0 ? largest : 1.0;
@@ -172,15 +180,15 @@ class Baselines {
   }
 
   void accumulate(const SequenceSet& set, std::vector<QuadraticLoss>& losses) const {
-    ContextMoments moments(problem_.state_dimension);
+    ContextMoments moments(problem_.state_dimension, stacked_);
     Eigen::MatrixXd features(static_cast<Eigen::Index>(n_), families_[0].count);
     for (std::size_t k = 0; k < set.count; ++k) {
       moments.clear();
       for (int t = 0; t < set.length; ++t) {
-        if (t > 0) moments.add(set.state(k, t - 1), set.state(k, t));
+        moments.observe(set.state(k, t));
         const Eigen::Map<const Eigen::VectorXd> target(set.state(k, t + 1), static_cast<Eigen::Index>(n_));
         for (std::size_t family = 0; family < losses.size(); ++family) {
-          moments.features(families_[family], set.state(k, t), features.data());
+          moments.features(families_[family], features.data());
           losses[family].constant += 0.5 * target.squaredNorm();
           losses[family].slope.noalias() += features.transpose() * target;
           losses[family].curvature.noalias() += features.transpose().lazyProduct(features);
@@ -216,14 +224,14 @@ class Baselines {
   [[nodiscard]] double search_rate() const {
     const SequenceSet set = draw(0, searched_rates);
     const PolynomialFamily step{0.0, false, 1.0, 1};
-    ContextMoments moments(problem_.state_dimension);
+    ContextMoments moments(problem_.state_dimension, stacked_);
     std::vector<double> products(set.count * static_cast<std::size_t>(set.length) * n_);
     double* out = products.data();
     for (std::size_t k = 0; k < set.count; ++k) {
       moments.clear();
       for (int t = 0; t < set.length; ++t, out += n_) {
-        if (t > 0) moments.add(set.state(k, t - 1), set.state(k, t));
-        moments.features(step, set.state(k, t), out);
+        moments.observe(set.state(k, t));
+        moments.features(step, out);
       }
     }
     std::vector<double> prediction(n_);
@@ -275,7 +283,7 @@ class Baselines {
 
   void score(const SequenceSet& set, std::size_t sequence, Tallies& tallies) const {
     const auto length = static_cast<std::size_t>(set.length);
-    ContextMoments moments(problem_.state_dimension);
+    ContextMoments moments(problem_.state_dimension, stacked_);
     std::vector<Eigen::MatrixXd> features;
     for (const PolynomialFamily& family : families_) features.emplace_back(static_cast<Eigen::Index>(n_), family.count);
     Eigen::VectorXd prediction(static_cast<Eigen::Index>(n_));
@@ -283,13 +291,12 @@ class Baselines {
     std::vector<std::vector<double>> losses(tallies.size(), std::vector<double>(length));
     for (std::size_t t = 0; t < length; ++t) {
       const int now = static_cast<int>(t);
-      const double* state = set.state(sequence, now);
-      if (t > 0) moments.add(set.state(sequence, now - 1), state);
-      for (std::size_t k = 0; k < families_.size(); ++k) moments.features(families_[k], state, features[k].data());
+      moments.observe(set.state(sequence, now));
+      for (std::size_t k = 0; k < families_.size(); ++k) moments.features(families_[k], features[k].data());
       for (std::size_t k = 0; k < predictors_.size(); ++k) {
         const Predictor& predictor = predictors_[k];
         if (predictor.kind == Predictor::Kind::ridge) {
-          moments.ridge(predictor.parameter, state, prediction.data());
+          moments.ridge(predictor.parameter, prediction.data());
         } else if (predictor.kind == Predictor::Kind::kernel) {
           kernel_regression(set.state(sequence, 0), n_, now, predictor.parameter, weights, prediction.data());
         } else {
@@ -317,7 +324,7 @@ class Baselines {
   void put(Json& json, std::size_t predictor) const { put(json, predictor, predictor); }
 
   [[nodiscard]] Json report() const {
-    Json json = {{"sequences", plan_.sequences}};
+    Json json = {{"sequences", plan_.sequences}, {"stacked", stacked_}};
     put(json["zero"], 0);
     json["gradient_step"] = {{"eta", rate_}};
     put(json["gradient_step"], 1, 2);
@@ -348,6 +355,7 @@ class Baselines {
   const BaselinePlan& plan_;
   const SequenceProblem& problem_;
   std::size_t n_;
+  int stacked_;
   const std::function<bool()>& interrupted_;
   ThreadTeam team_;
   std::vector<PolynomialFamily> families_;  ///< of the normalised A, of M itself
@@ -384,6 +392,8 @@ std::string describe_baselines(const Json& baselines) {
   if (zero.contains("clipped"))
     text += fmt::format("; then clipped to {:g}", zero.at("clipped").at("clip").get<double>());
   text += "\n";
+  const int stacked = baselines.at("stacked").get<int>();
+  if (stacked > 1) text += fmt::format("linear ones see {} states under each other\n", stacked);
   describe(text, "zero", zero);
   const Json& step = baselines.at("gradient_step");
   describe(text, fmt::format("one gradient step, eta = {:.4g}", step.at("eta").get<double>()), step);

@@ -12,6 +12,7 @@ constexpr std::int64_t most_sequences = 10'000'000;
 constexpr std::int64_t most_steps = 24;  ///< beyond, least squares in the polynomials is rounding
 constexpr double largest_lambda = 1e9;   ///< beyond, the inverse of an early, singular matrix is rounding
 constexpr std::size_t most_entries = 32;
+constexpr std::int64_t most_stacked = 64;
 
 void check_lambda(const Section& section, std::string_view key, double lambda) {
   if (lambda < 1.0 / largest_lambda || lambda > largest_lambda) {
@@ -41,6 +42,7 @@ std::optional<BaselinePlan> read_baselines(const Section& root, double model_cli
   }
   plan.preconditioned_lambda = section->number("preconditioned_lambda", Sign::positive, plan.preconditioned_lambda);
   check_lambda(*section, "preconditioned_lambda", plan.preconditioned_lambda);
+  plan.stacked = static_cast<int>(section->integer("stacked", 0, most_stacked, plan.stacked));
   plan.clip = section->number("clip", Sign::non_negative, model_clip);
   section->finish();
   return plan;
@@ -53,6 +55,7 @@ void resolve(const BaselinePlan& plan, TomlText& text) {
   text.put("ridge", plan.ridge);
   text.put("preconditioned_steps", plan.preconditioned_steps);
   text.put("preconditioned_lambda", plan.preconditioned_lambda);
+  text.put("stacked", plan.stacked);
   text.put("clip", plan.clip);
 }
 

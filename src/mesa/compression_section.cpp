@@ -1,5 +1,7 @@
 #include "iclflow/mesa/compression_section.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <span>
 
@@ -47,7 +49,9 @@ Json compression_of_training(const CompressionPlan& plan, const StackShape& shap
                              const StackBatch& batch, int threads, const std::function<bool()>& interrupted) {
   const auto stopped = [&interrupted] { return interrupted && interrupted(); };
   std::vector<StackModelWeights> compressed;
-  constexpr std::array<const char*, 3> keys{"trained_loss", "loss", "interpolated_loss"};
+  // Ratios by seed: the seeds' losses differ more than what compression does to each.
+  constexpr std::array<const char*, 5> keys{"trained_loss", "loss", "interpolated_loss", "loss_ratio",
+                                            "interpolated_loss_ratio"};
   std::array<std::vector<double>, keys.size()> losses;
   Json by_seed = Json::array();
   for (std::size_t m = 0; m < result.final_states.size(); ++m) {
@@ -55,6 +59,9 @@ Json compression_of_training(const CompressionPlan& plan, const StackShape& shap
     const StackModelWeights trained{shape, result.final_states[m]};
     compressed.push_back(compress(shape, trained.parameters));
     Json of_seed = compression_summary(trained, batch, threads);
+    for (const char* key : {"loss", "interpolated_loss"}) {
+      of_seed[fmt::format("{}_ratio", key)] = of_seed.at(key).get<double>() / of_seed.at("trained_loss").get<double>();
+    }
     for (std::size_t k = 0; k < keys.size(); ++k) losses[k].push_back(of_seed.at(keys[k]).get<double>());
     of_seed.erase("parameters_per_head");
     of_seed["seed"] = result.seeds.at(m);

@@ -76,7 +76,7 @@ void redraw_moduli(std::size_t n, const double* normals, double* matrix) {
   const auto size = static_cast<Eigen::Index>(n);
   Eigen::Map<Eigen::MatrixXd> w(matrix, size, size);
   const Eigen::EigenSolver<Eigen::MatrixXd> solver(w);
-  const Eigen::MatrixXd vectors = solver.pseudoEigenvectors();
+  const Eigen::MatrixXd& vectors = solver.pseudoEigenvectors();
   Eigen::MatrixXd values = solver.pseudoEigenvalueMatrix();
   for (Eigen::Index k = 0; k < size; ++k) {
     const Eigen::Index width = k + 1 < size && values(k, k + 1) != 0.0 ? 2 : 1;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "iclflow/mesa/few_shot.hpp"
@@ -107,8 +108,10 @@ PositionsFigure positions_figure(const TrainingSource& source) {
   const Json& baselines = find(source.summary, {"baselines"});
   if (!baselines.is_object()) return figure;
   figure.baselines.push_back(by_position("gradient step", baselines.at("gradient_step").at("positions"), nullptr));
-  for (const Json& entry : baselines.at("preconditioned")) {
-    figure.baselines.push_back(by_position(preconditioned_name(entry), entry.at("positions"), nullptr));
+  const Json& steps =
+      baselines.at("preconditioned");  // the first and the last: more lines than four cannot be told apart
+  for (std::size_t k = 0; k < steps.size(); k += std::max<std::size_t>(steps.size() - 1, 1)) {
+    figure.baselines.push_back(by_position(preconditioned_name(steps[k]), steps[k].at("positions"), nullptr));
   }
   if (const Json& ridge = best_ridge(baselines); ridge.is_object()) {
     figure.baselines.push_back(by_position(ridge_name(ridge), ridge.at("positions"), nullptr));

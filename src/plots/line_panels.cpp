@@ -56,9 +56,10 @@ Axes axes(const LinePanel& panel) {
 
 void set_axes(Drawing& drawing, const LinePanel& panel, const Axes& axes) {
   std::ostream& out = drawing.commands();
+  // Numbers of four digits would touch at gnuplot's own choice.
+  const std::string wide = axes.x.high >= 1000.0 ? number(tic_interval(axes.x, 3)) : "autofreq";
   out << "set xrange [" << number(axes.x.low) << ":" << number(axes.x.high) << "]\nset xlabel '" << panel.x_name
-      << "' offset 0,0.5\nset format x '%g'\nset xtics " << (panel.whole_x && axes.x.high < 13.0 ? "1" : "autofreq")
-      << "\n";
+      << "' offset 0,0.5\nset format x '%g'\nset xtics " << (panel.whole_x && axes.x.high < 13.0 ? "1" : wide) << "\n";
   if (axes.logarithmic) {
     out << "set logscale y\nset yrange [" << number(axes.y.low) << ":" << number(axes.y.high) << "]\nset ytics "
         << logarithmic_tics(axes.y, true) << "\n";

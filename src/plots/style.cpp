@@ -84,13 +84,16 @@ Range with_air(Range data, double share) {
   return {data.low - share * span, data.high + share * span};
 }
 
-void set_value_axis(Drawing& drawing, const Range& range, int tics, bool labelled) {
+double tic_interval(const Range& range, int tics) {
   const double interval = (range.high - range.low) / tics;
   const double power = std::pow(10.0, std::floor(std::log10(interval)));
-  const double round = interval / power < 2.0 ? 1.0 : (interval / power < 5.0 ? 2.0 : 5.0);
+  return power * (interval / power < 2.0 ? 1.0 : (interval / power < 5.0 ? 2.0 : 5.0));
+}
+
+void set_value_axis(Drawing& drawing, const Range& range, int tics, bool labelled) {
   drawing.commands() << "unset logscale y\nset yrange [" << number(range.low) << ":" << number(range.high)
-                     << "]\nset ytics " << number(round * power) << "\nset format y " << (labelled ? "'%g'" : "''")
-                     << "\n";
+                     << "]\nset ytics " << number(tic_interval(range, tics)) << "\nset format y "
+                     << (labelled ? "'%g'" : "''") << "\n";
 }
 
 std::string logarithmic_tics(const Range& range, bool labelled) {

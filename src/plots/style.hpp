@@ -64,6 +64,8 @@ struct Range {
 void set_time_axis(Drawing& drawing, const Range& range, bool logarithmic, bool labelled);
 /// Linear axis from the data's ends with a little air.
 [[nodiscard]] Range with_air(Range data, double share);
+/// Length of at least `tics` intervals in a range: 1, 2 or 5 times a power of ten.
+[[nodiscard]] double tic_interval(const Range& range, int tics);
 /// Linear value axis with at least `tics` intervals of a round length.
 void set_value_axis(Drawing& drawing, const Range& range, int tics, bool labelled);
 /// Tics for `set ytics`: at 1, 2 and 5 times powers of ten; at powers only over more than three decades.

@@ -13,7 +13,7 @@ using namespace plots;
 
 constexpr double page_cm = 17.8;  // two journal columns
 constexpr double left_points = 46.0;
-constexpr double bar_points = 44.0;  // colour bar and its numbers
+constexpr double bar_points = 52.0;  // colour bar and its numbers
 constexpr double gutter_points = 9.0;
 constexpr double largest_map = 92.0;  // points
 constexpr double heading_points = 11.0;

@@ -208,6 +208,30 @@ BOOST_AUTO_TEST_CASE(best_polynomials_are_least_squares) {
   }
 }
 
+// Three observations of five numbers determine fifteen hidden ones, and seventeen pairs of them the map: without noise
+// ridge with a large lambda, which leaves 1 / (lambda times the least eigenvalue of M), then predicts exactly; with one
+// observation as input it cannot. The first three states make no pair.
+BOOST_AUTO_TEST_CASE(stacked_states_predict_partial_observations) {
+  SequenceProblem problem;
+  problem.kind = SequenceKind::partial;
+  problem.state_dimension = 5;
+  problem.hidden_dimension = 15;
+  problem.noise_deviation = 0.0;
+  BaselinePlan plan;
+  plan.sequences = 40;
+  plan.ridge = {1e7};
+  plan.preconditioned_steps = {1};
+  const Json automatic = sampled(plan, problem);
+  BOOST_TEST(automatic.at("stacked") == 3);
+  const auto at = [](const Json& json, std::size_t t) { return json.at("positions")[t].get<double>(); };
+  const Json& ridge = automatic.at("ridge")[0];
+  for (std::size_t t = 0; t < 3; ++t) BOOST_TEST(at(ridge, t) == at(automatic.at("zero"), t));
+  BOOST_TEST(at(ridge, 49) < 1e-6 * at(automatic.at("zero"), 49));
+  plan.stacked = 1;
+  const Json single = sampled(plan, problem);
+  BOOST_TEST(at(single.at("ridge")[0], 49) > 0.1 * at(single.at("zero"), 49));
+}
+
 BOOST_AUTO_TEST_CASE(positions_and_errors_belong_to_the_loss) {
   const SequenceProblem problem = small_problem();
   BaselinePlan plan = small_plan();
@@ -275,7 +299,7 @@ BOOST_AUTO_TEST_CASE(the_table_is_read_and_written) {
   BOOST_TEST(defaults->clip == 1.5);
   const auto given = read(
       "[baselines]\nsequences = 100\nseed = 7\nridge = [2.0]\npreconditioned_steps = [0, 4]\n"
-      "preconditioned_lambda = 5.0\nclip = 0");
+      "preconditioned_lambda = 5.0\nstacked = 2\nclip = 0");
   TomlText text;
   resolve(*given, text);
   const auto again = read(text.text());
@@ -284,6 +308,7 @@ BOOST_AUTO_TEST_CASE(the_table_is_read_and_written) {
   BOOST_TEST(again->ridge == std::vector<double>{2.0});
   BOOST_TEST(again->preconditioned_steps == (std::vector<int>{0, 4}));
   BOOST_TEST(again->preconditioned_lambda == 5.0);
+  BOOST_TEST(again->stacked == 2);
   BOOST_TEST(again->clip == 0.0);
   for (const char* wrong : {"sequences = 1", "ridge = [0.0]", "ridge = [1e12]", "preconditioned_steps = [-1]",
                             "clip = -1.0", "steps = 3"}) {

@@ -17,6 +17,7 @@ struct BaselinePlan {
   std::vector<double> ridge{0.1, 1.0, 10.0};       ///< lambda of (S S^T + I / lambda)^-1
   std::vector<int> preconditioned_steps{1, 2, 6};  ///< steps of the iteration for the inverse; 0: none
   double preconditioned_lambda = 1.0;              ///< lambda of the matrix that it inverts
+  int stacked = 0;    ///< states under each other that the linear ones see; 0: one, where partially observed enough
   double clip = 0.0;  ///< predictions are also scored when clipped to [-clip, clip]; 0: only as they are
 };
 
