@@ -270,4 +270,38 @@ BOOST_AUTO_TEST_CASE(a_prompt_is_learned_with_the_model_frozen, *boost::unit_tes
   BOOST_TEST(figure.panels[1].second_task_at == 8.0);
 }
 
+BOOST_AUTO_TEST_CASE(the_tables_are_read_and_written) {
+  const auto probes_of = [](const std::string& text) {
+    const Document document = parse_document(text, "f.toml");
+    return read_probes(Section(document), 50);
+  };
+  const auto shots_of = [](const std::string& text) {
+    const Document document = parse_document(text, "f.toml");
+    return read_few_shot(Section(document), InitialLaw::normal);
+  };
+  BOOST_TEST(!probes_of("x = 1").has_value());
+  BOOST_TEST(!shots_of("x = 1").has_value());
+  const std::vector<int> positions{2, 5, 10, 20, 50};
+  BOOST_TEST(probes_of("[probes]")->positions == positions, boost::test_tools::per_element());
+  BOOST_TEST((shots_of("[few_shot]")->inputs == InitialLaw::normal));
+  const std::string probes_text =
+      "\n[probes]\nsequences = 300\npositions = [3, 50]\nridge = 1e-06\nlambda = 4.0\npast = 2\n"
+      "sensitivity_sequences = 0\nseed = 9\n";
+  const std::string shots_text =
+      "\n[few_shot]\npairs = 4\ninputs = \"uniform\"\nsequences = 10\nbatch = 3\nsteps = 0\n"
+      "learning_rate_eos = 0.25\nlearning_rate_prefix = 0.5\nprefix = 0\ninitial_deviation = 0.125\nlambda = 8.0\n"
+      "seed = 9\n";
+  TomlText text;
+  resolve(*probes_of(probes_text), text);
+  resolve(*shots_of(shots_text), text);
+  BOOST_TEST(text.text().substr(text.text().find('[')) == (probes_text + shots_text).substr(1));
+  for (const char* wrong :
+       {"positions = [51]", "positions = [0]", "sequences = 10", "lambda = 0", "lambda = 1e10", "x = 1"}) {
+    BOOST_CHECK_THROW(static_cast<void>(probes_of(std::string("[probes]\n") + wrong)), InputError);
+  }
+  for (const char* wrong : {"pairs = 0", "inputs = \"x\"", "batch = 0", "prefix = -1", "steps = 1.5", "x = 1"}) {
+    BOOST_CHECK_THROW(static_cast<void>(shots_of(std::string("[few_shot]\n") + wrong)), InputError);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
