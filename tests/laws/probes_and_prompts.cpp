@@ -69,7 +69,9 @@ BOOST_AUTO_TEST_CASE(what_stands_in_the_token_is_decoded_and_nothing_else) {
   problem.length = 12;
   const StackShape shape = linear_shape(4);
   const Eigen::VectorXd zero = Eigen::VectorXd::Zero(StackLayout::of(shape).size);
-  const Json found = probes(problem, shape, zero, small_plan(600, 12));
+  ProbePlan plan = small_plan(600, 12);
+  plan.lambda = 2.0;
+  const Json found = probes(problem, shape, zero, plan);
   const Json& past = found.at("past_tokens");
   for (const std::size_t k : {2U, 3U}) {
     // The decoder's ridge of 1e-8 shrinks by as much, the error is its square; rounding 1e-16 / 1e-8.
@@ -94,6 +96,8 @@ BOOST_AUTO_TEST_CASE(what_stands_in_the_token_is_decoded_and_nothing_else) {
     BOOST_TEST(found["preconditioned_input"]["loss"][layer][0].get<double>() < 1e-12);
   }
   BOOST_TEST(found["preconditioned_input"]["loss"][0][2].get<double>() > 1e-6);
+  // Its loss 2 |s_1|^2 has mean 8 / 3 and deviation 2 sqrt(4 (1/5 - 1/9)): 4 standard errors are 0.2.
+  BOOST_TEST(std::abs(found["preconditioned_input"]["constant_loss"][0].get<double>() - 8.0 / 3.0) < 0.2);
 }
 
 // One W* for all sequences makes the next state linear in s_t: only its noise is left.
