@@ -317,7 +317,7 @@ ProbesFigure probes_figure(const Json& probes, const std::string& title) {
   figure.title = title;
   const auto positions = probes.at("positions").get<std::vector<int>>();
   for (const auto& [key, name] : {std::pair("next_state", "next state"),
-                                  std::pair("preconditioned_input", "preconditioned input (M_t + I / λ)⁻¹ s_t")}) {
+                                  std::pair("preconditioned_input", "preconditioned input")}) {
     ProbePanel panel{name, {}};
     const Json& found = probes.at(key);
     for (std::size_t k = 0; k < positions.size(); ++k) {
