@@ -44,7 +44,8 @@ std::string prediction(const Json& check) {
 class Rows {
  public:
   void add(const std::filesystem::path& folder) {
-    const std::string name = folder.filename().string();
+    // "runs/a/" is the folder a, too
+    const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
     try {
       add_summary(name, Json::parse(read_text(folder / "summary.json")));
     } catch (const nlohmann::json::exception&) {

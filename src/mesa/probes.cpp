@@ -316,8 +316,8 @@ ProbesFigure probes_figure(const Json& probes, const std::string& title) {
   ProbesFigure figure;
   figure.title = title;
   const auto positions = probes.at("positions").get<std::vector<int>>();
-  for (const auto& [key, name] : {std::pair("next_state", "next state"),
-                                  std::pair("preconditioned_input", "preconditioned input")}) {
+  for (const auto& [key, name] :
+       {std::pair("next_state", "next state"), std::pair("preconditioned_input", "preconditioned input")}) {
     ProbePanel panel{name, {}};
     const Json& found = probes.at(key);
     for (std::size_t k = 0; k < positions.size(); ++k) {

@@ -90,7 +90,8 @@ class Study {
   [[nodiscard]] virtual nlohmann::ordered_json problem() const = 0;
   [[nodiscard]] virtual nlohmann::ordered_json predict() const = 0;
   [[nodiscard]] virtual std::string describe_prediction() const = 0;
-  /// True where predict() samples: a run then measures the same in evaluate_final() and its summary has no `prediction`.
+  /// True where predict() samples: a run then measures the same in evaluate_final() and its summary has no
+  /// `prediction`.
   [[nodiscard]] virtual bool predicts_by_sampling() const { return false; }
 
   /// Searches for the best weights of the problem: `optimum` of summary.json, and the same as text for a reader.
