@@ -137,7 +137,7 @@ Experiment Sweep::experiment(std::size_t member) const {
 /// Seeds that the sweep itself sets are taken as they are.
 void Sweep::set_seeds(std::size_t member, const Experiment& experiment, Document& document) const {
   for (const DynamicsPart& part : experiment.study->dynamics()) {
-    const std::string path = fmt::format("dynamics.{}", part.name);
+    const std::string path = part.table.empty() ? fmt::format("dynamics.{}", part.name) : part.table;
     const bool swept = std::any_of(keys_.begin(), keys_.end(), [&](const SweptKey& key) {
       return key.path == path + ".seeds" || key.path == path + ".seed";
     });

@@ -100,7 +100,7 @@ Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions
 
 TrainingStudy::TrainingStudy(AutoregressiveProblem problem, TrainingOptions options, TrainedMeasurements measurements)
     : problem_(std::move(problem)), options_(std::move(options)), measurements_(std::move(measurements)) {
-  parts_.push_back({"training", "training", "adamw", options_.seeds, false});
+  parts_.push_back({"training", "training", "adamw", options_.seeds, false, "training"});
 }
 
 std::size_t TrainingStudy::values_per_sample(std::size_t) const {

@@ -88,6 +88,21 @@ BOOST_AUTO_TEST_CASE(an_interrupted_or_killed_training_goes_on_to_the_same_bits)
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_sweep_gives_every_member_seeds_of_its_own) {
+  const Scratch scratch;
+  const std::string rates = program::replaced(small_training(), "learning_rate = 0.01\n", "");
+  const std::string file = scratch.write("s.toml", rates + "[sweep]\n\"training.learning_rate\" = [0.001, 0.01]\n");
+  const fs::path folder = program::into(scratch, "sweep", file, "sweep");
+  std::vector<std::vector<std::uint64_t>> seeds;
+  for (const char* member : {"learning_rate=0.001", "learning_rate=0.01"}) {
+    const auto summary = nlohmann::json::parse(program::read(folder / "members" / member / "summary.json"));
+    seeds.push_back(summary.at("seeds").get<std::vector<std::uint64_t>>());
+  }
+  BOOST_TEST(seeds[0].size() == 2U);
+  BOOST_TEST((seeds[0] != seeds[1]));
+  BOOST_TEST(program::read(folder / "table.csv").find("final_loss") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(predict_samples_the_baselines_and_trains_nothing) {
   const Scratch scratch;
   const std::string file = scratch.write("e.toml", small_training());

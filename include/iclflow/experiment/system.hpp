@@ -22,6 +22,7 @@ struct DynamicsPart {
   std::string variant;                 ///< closure or estimator
   std::vector<std::uint64_t> seeds{};  ///< empty when nothing is random
   bool needs_time = true;              ///< false for kinds that do not move
+  std::string table{};                 ///< of the experiment file that holds its seeds; empty: dynamics.<name>
 
   [[nodiscard]] std::size_t members() const { return seeds.empty() ? 1 : seeds.size(); }
 };
