@@ -20,6 +20,7 @@ void AdamRule::advance(std::uint64_t step, const Eigen::VectorXd& theta, const E
     first_ = Eigen::ArrayXd::Zero(theta.size());
     second_ = Eigen::ArrayXd::Zero(theta.size());
   }
+  if (first_.size() != theta.size()) throw std::invalid_argument("AdamW remembers another number of parameters");
   Eigen::ArrayXd slope = gradient.array();
   // Eigen's min and max would turn what is not a number into the limit, and hide a failure.
   if (options_.gradient_clip > 0.0 && slope.allFinite()) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -72,8 +73,11 @@ Json compression_of_training(const CompressionPlan& plan, const StackShape& shap
   json["parameters_per_head"] = compressed_parameters_per_head;
   json["by_seed"] = std::move(by_seed);
   if (!plan.along || !result.members.front().has("parameters")) return json;
+  // A terminal event may end one seed before another.
+  std::size_t common = result.members.front().samples();
+  for (const Trajectory& member : result.members) common = std::min(common, member.samples());
   const std::vector<double>& steps = result.members.front().times;
-  for (std::size_t k = 0; k < steps.size(); ++k) {
+  for (std::size_t k = 0; k < common; ++k) {
     if (stopped()) return nullptr;
     std::vector<double> means, seeds;
     for (std::size_t m = 0; m < result.members.size(); ++m) {

@@ -33,8 +33,8 @@ std::optional<FewShotPlan> read_few_shot(const Section& root, InitialLaw inputs)
   plan.prefix = static_cast<int>(section->integer("prefix", 0, most_prefix, plan.prefix));
   plan.initial_deviation = section->number("initial_deviation", Sign::non_negative, plan.initial_deviation);
   plan.lambda = section->number("lambda", Sign::positive, plan.lambda);
-  if (plan.lambda > largest_lambda) {
-    section->fail("lambda", fmt::format("impossible value ({})", plan.lambda), "positive numbers up to 1e9");
+  if (plan.lambda > largest_lambda || plan.lambda < 1.0 / largest_lambda) {
+    section->fail("lambda", fmt::format("impossible value ({})", plan.lambda), "numbers from 1e-9 to 1e9");
   }
   plan.seed = static_cast<std::uint64_t>(section->integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
   section->finish();

@@ -138,7 +138,7 @@ Recursion trained_recursion(const QuadraticLoss& loss, int steps) {
     for (const double ratio : {0.02, 0.1, 0.4}) {
       VectorXd theta = stationary(steps, ratio * high, high);
       const double value = descend(loss, theta);
-      if (value < least) {
+      if (best.size() == 0 || value < least) {  // the first one whatever it is: no start may be finite
         least = value;
         best = theta;
       }

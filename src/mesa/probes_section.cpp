@@ -45,8 +45,8 @@ std::optional<ProbePlan> read_probes(const Section& root, int length) {
   }
   plan.ridge = section->number("ridge", Sign::positive, plan.ridge);
   plan.lambda = section->number("lambda", Sign::positive, plan.lambda);
-  if (plan.lambda > largest_lambda) {
-    section->fail("lambda", fmt::format("impossible value ({})", plan.lambda), "positive numbers up to 1e9");
+  if (plan.lambda > largest_lambda || plan.lambda < 1.0 / largest_lambda) {
+    section->fail("lambda", fmt::format("impossible value ({})", plan.lambda), "numbers from 1e-9 to 1e9");
   }
   plan.past = static_cast<int>(section->integer("past", 0, length, std::min(plan.past, length)));
   plan.sensitivity_sequences = count("sensitivity_sequences", 0, most_sensitivity, plan.sensitivity_sequences);

@@ -44,6 +44,16 @@ int size(const Section& section, std::string_view key, std::int64_t low, std::in
   return static_cast<int>(section.integer(key, low, largest_dimension, fallback));
 }
 
+/// Of states of order one; their sixth moments must be numbers.
+double deviation(const Section& section, std::string_view key, double fallback) {
+  constexpr double largest = 1000.0;
+  const double value = section.number(key, Sign::non_negative, fallback);
+  if (value > largest) {
+    section.fail(key, fmt::format("impossible value ({})", value), fmt::format("numbers from 0 to {}", largest));
+  }
+  return value;
+}
+
 SequenceProblem read_sequence(const Section& section, StackShape& shape) {
   SequenceProblem problem;
   problem.kind = kind_of(sequence_kinds, section.choice("kind", choices_of(sequence_kinds), "orthogonal"));
@@ -52,8 +62,8 @@ SequenceProblem read_sequence(const Section& section, StackShape& shape) {
   problem.hidden_dimension = problem.state_dimension;
   if (partial) problem.hidden_dimension = size(section, "hidden_dimension", problem.state_dimension, 15);
   problem.length = size(section, "length", 1, 50);
-  problem.noise_deviation = section.number("noise_deviation", Sign::non_negative, 0.01);
-  problem.observation_noise_deviation = section.number("observation_noise_deviation", Sign::non_negative, 0.0);
+  problem.noise_deviation = deviation(section, "noise_deviation", 0.01);
+  problem.observation_noise_deviation = deviation(section, "observation_noise_deviation", 0.0);
   problem.initial = section.choice("initial", {{"uniform", "normal"}}, "uniform") == "uniform" ? InitialLaw::uniform
                                                                                                : InitialLaw::normal;
   if (problem.kind == SequenceKind::nonlinear) problem.teacher_width = size(section, "teacher_width", 1, 300);

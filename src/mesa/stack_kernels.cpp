@@ -157,6 +157,12 @@ void causal(T* scores, std::size_t length) {
   }
 }
 
+/// exp(x); Highway's is 0 for what is not a number.
+template <typename T>
+HWY_INLINE V<T> exponential(V<T> x) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(Tag<T>(), x));
+}
+
 template <typename T>
 void softmax(T* scores, std::size_t length, T scale) {
   const Tag<T> d;
@@ -168,7 +174,7 @@ void softmax(T* scores, std::size_t length, T scale) {
       for (std::size_t s = 1; s <= t; ++s) largest = hn::Max(largest, hn::Load(d, row + s * group));
       V<T> sum = hn::Zero(d);
       for (std::size_t s = 0; s <= t; ++s) {
-        const V<T> e = hn::Exp(d, hn::Mul(factor, hn::Sub(hn::Load(d, row + s * group), largest)));
+        const V<T> e = exponential<T>(hn::Mul(factor, hn::Sub(hn::Load(d, row + s * group), largest)));
         sum = hn::Add(sum, e);
         hn::Store(e, d, row + s * group);
       }
@@ -220,8 +226,8 @@ void clip_backward(const T* values, T* slopes, std::size_t count, T limit) {
   const Tag<T> d;
   const V<T> high = hn::Set(d, limit);
   over_entries<T>(count, [&](std::size_t at) HWY_ATTR {
-    const auto inside = hn::Lt(hn::Abs(hn::Load(d, values + at)), high);
-    hn::Store(hn::IfThenElseZero(inside, hn::Load(d, slopes + at)), d, slopes + at);
+    const auto outside = hn::Ge(hn::Abs(hn::Load(d, values + at)), high);
+    hn::Store(hn::IfThenZeroElse(outside, hn::Load(d, slopes + at)), d, slopes + at);
   });
 }
 
@@ -270,7 +276,7 @@ void sigmoid(T* x, std::size_t count) {
   const Tag<T> d;
   const V<T> one = hn::Set(d, T{1});
   over_entries<T>(count, [&](std::size_t at) HWY_ATTR {
-    const V<T> e = hn::Exp(d, hn::Neg(hn::Abs(hn::Load(d, x + at))));
+    const V<T> e = exponential<T>(hn::Neg(hn::Abs(hn::Load(d, x + at))));
     const V<T> small = hn::Div(e, hn::Add(one, e));  // of -|x|: never overflows
     const auto negative = hn::Lt(hn::Load(d, x + at), hn::Zero(d));
     hn::Store(hn::IfThenElse(negative, small, hn::Sub(one, small)), d, x + at);
@@ -341,7 +347,7 @@ HWY_INLINE void solve(const T* h, T inverse_lambda, const T* b, std::size_t k, s
                       T* scratch) {
   const Tag<T> d;
   const V<T> prior = hn::Set(d, inverse_lambda);
-  const V<T> tiny = hn::Set(d, sizeof(T) == 4 ? static_cast<T>(1e-30) : static_cast<T>(1e-200));
+  const V<T> tiny = hn::Set(d, sizeof(T) == 4 ? static_cast<T>(1e-37) : static_cast<T>(1e-300));
   T* residual = scratch;
   T* direction = scratch + k * group;
   T* image = scratch + 2 * k * group;
@@ -357,14 +363,14 @@ HWY_INLINE void solve(const T* h, T inverse_lambda, const T* b, std::size_t k, s
       T* at = image + i * group;
       hn::Store(hn::MulAdd(prior, hn::Load(d, direction + i * group), hn::Load(d, at)), d, at);
     }
-    const V<T> step = hn::Div(square, hn::Add(dot(direction, image, k), tiny));
+    const V<T> step = hn::Div(square, hn::Max(dot(direction, image, k), tiny));
     for (std::size_t i = 0; i < k; ++i) {
       T* r = residual + i * group;
       hn::Store(hn::MulAdd(step, hn::Load(d, direction + i * group), hn::Load(d, x + i * group)), d, x + i * group);
       hn::Store(hn::NegMulAdd(step, hn::Load(d, image + i * group), hn::Load(d, r)), d, r);
     }
     const V<T> next = dot(residual, residual, k);
-    const V<T> turn = hn::Div(next, hn::Add(square, tiny));
+    const V<T> turn = hn::Div(next, hn::Max(square, tiny));
     for (std::size_t i = 0; i < k; ++i) {
       T* p = direction + i * group;
       hn::Store(hn::MulAdd(turn, hn::Load(d, p), hn::Load(d, residual + i * group)), d, p);

@@ -46,7 +46,7 @@ struct MesaHead {
   const T* value;
   const T* gamma;  ///< length, or nullptr: no forgetting
   T* solved;       ///< q*_t = (H_t + I / lambda)^-1 q_t, length x k
-  T* matrices;     ///< scratch: 2 k k + 4 k entries; with forgetting and backward 2 (length + 1) k k more
+  T* matrices;     ///< scratch: 2 k k + 4 k entries; with forgetting 2 length k k more
 };
 template <typename T>
 struct MesaSlopes {

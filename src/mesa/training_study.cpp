@@ -13,6 +13,7 @@
 #include "iclflow/mesa/few_shot.hpp"
 #include "iclflow/mesa/probes.hpp"
 #include "training_figures.hpp"
+#include "training_sizes.hpp"
 #include "training_study.hpp"
 
 namespace iclflow {
@@ -20,8 +21,6 @@ namespace iclflow {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double largest_recorded_values = 2.5e8;  // 2 GB: one run keeps all its samples in memory
 
 /// Mean over t of half the squared state, the loss of predicting 0; and for any predictions, by position.
 std::vector<double> losses_by_position(const StackBatch& batch, const std::vector<double>& predictions) {
@@ -252,36 +251,6 @@ std::vector<DrawnFigure> TrainingStudy::draw(const std::vector<DynamicsResult>& 
   return drawn;
 }
 
-namespace {
-
-/// Sizes that no machine holds are refused before anything is allocated.
-void check_memory(const Section& root, const AutoregressiveProblem& problem, const TrainingOptions& options) {
-  constexpr double largest_model = 1e8;   // 5 GB: weights, moments and up to 32 partial gradients of single precision
-  constexpr double largest_pass = 2.5e8;  // 1 GB a thread
-  constexpr double largest_sequences = 5e8;  // 4 GB
-  const StackShape& shape = problem.shape;
-  const auto parameters = static_cast<double>(StackLayout::of(shape).size);
-  if (parameters > largest_model) {
-    root.fail("model", fmt::format("too large a model: {:.3g} weights", parameters),
-              fmt::format("at most {:.3g}", largest_model));
-  }
-  const double length = problem.sequence.length;
-  const double layers = static_cast<double>(shape.layers.size());
-  const double pass = 16.0 * length * (layers * (shape.width + 4.0 * shape.channels()) + 2.0 * length);
-  if (pass > largest_pass) {
-    root.fail("sequence", fmt::format("too long sequences for this model: a pass keeps {:.3g} numbers", pass),
-              fmt::format("at most {:.3g}, by a smaller length, width, heads or key_dimension", largest_pass));
-  }
-  const double sequences = std::max(options.batch, options.evaluation_sequences);
-  if (2.0 * sequences * length * shape.state_dimension > largest_sequences) {
-    root.fail("training", fmt::format("too many sequences ({:.3g}) of this size", sequences),
-              fmt::format("a batch and evaluation_sequences of at most {:.3g}",
-                          0.5 * largest_sequences / (length * shape.state_dimension)));
-  }
-}
-
-}  // namespace
-
 std::unique_ptr<Study> make_training_study(const Section& root) {
   if (root.has("time")) {
     root.fail("time", "does not belong to a training", "[training] with steps and record_every");
@@ -289,13 +258,6 @@ std::unique_ptr<Study> make_training_study(const Section& root) {
   AutoregressiveProblem problem = read_autoregressive_problem(root);
   const Section section = root.section("training");
   TrainingOptions options = read_training(section, problem.shape);
-  check_memory(root, problem, options);
-  const auto parameters = static_cast<double>(StackLayout::of(problem.shape).size);
-  const double samples = static_cast<double>(recorded_steps(options).size() * options.seeds.size());
-  if (options.keep_parameters && samples * parameters > largest_recorded_values) {
-    section.fail("keep_parameters", fmt::format("too much to keep: {:.2g} numbers", samples * parameters),
-                 fmt::format("false, or at most {:.2g} by a larger record_every", largest_recorded_values));
-  }
   TrainedMeasurements measurements{read_baselines(root, problem.shape.clip), read_one_step(root),
                                    read_compression(root), read_probes(root, problem.sequence.length),
                                    read_few_shot(root, problem.sequence.initial)};
@@ -305,6 +267,11 @@ std::unique_ptr<Study> make_training_study(const Section& root) {
   if (measurements.compression && !linear(problem.shape)) {
     root.fail("compression", "needs products of weights", "linear layers on constructed tokens");
   }
+  if (measurements.compression && measurements.compression->along && !options.keep_parameters) {
+    root.fail("compression", "along the training needs the recorded weights",
+              "along = false, or training.keep_parameters = true");
+  }
+  check_sizes(root, problem, options, measurements);
   return std::make_unique<TrainingStudy>(std::move(problem), std::move(options), std::move(measurements));
 }
 

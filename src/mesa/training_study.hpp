@@ -1,26 +1,11 @@
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "iclflow/experiment/system.hpp"
-#include "iclflow/mesa/baselines_section.hpp"
-#include "iclflow/mesa/compression_section.hpp"
-#include "iclflow/mesa/few_shot_section.hpp"
-#include "iclflow/mesa/one_step.hpp"
-#include "iclflow/mesa/probes_section.hpp"
-#include "iclflow/mesa/sections.hpp"
+#include "training_sizes.hpp"
 
 namespace iclflow {
-
-/// What an experiment asks of its trained weights.
-struct TrainedMeasurements {
-  std::optional<BaselinePlan> baselines{};
-  std::optional<OneStepPlan> one_step{};
-  std::optional<CompressionPlan> compression{};
-  std::optional<ProbePlan> probes{};      ///< of the first seed
-  std::optional<FewShotPlan> few_shot{};  ///< of the first seed
-};
 
 /// One training experiment, parsed.
 class TrainingStudy final : public Study {

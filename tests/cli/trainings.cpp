@@ -103,6 +103,16 @@ BOOST_AUTO_TEST_CASE(a_sweep_gives_every_member_seeds_of_its_own) {
   BOOST_TEST(program::read(folder / "table.csv").find("final_loss") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(seeds_that_end_at_different_records_are_compared_where_both_are) {
+  const Scratch scratch;
+  const std::string text = program::replaced(small_training(), "[report]", "[compression]\n[report]") +
+                           "[[event]]\nquantity = \"loss\"\nlevel = 0.3\nterminal = true\n";
+  const auto summary =
+      nlohmann::json::parse(program::read(run(scratch, scratch.write("e.toml", text), "run") / "summary.json"));
+  const std::size_t records = summary.at("training").size();
+  BOOST_TEST(summary.at("compressed").at("along").at("step").size() <= records / 2);
+}
+
 BOOST_AUTO_TEST_CASE(predict_samples_the_baselines_and_trains_nothing) {
   const Scratch scratch;
   const std::string file = scratch.write("e.toml", small_training());
@@ -135,7 +145,10 @@ BOOST_AUTO_TEST_CASE(mistakes_are_refused_with_line_and_key) {
       {"warm_up = 5", "precision = \"half\"", "training.precision", "\"double\""},
       {"seeds = [1, 2]", "seeds = [1, 1]", "training.seeds", "different"},
       {"title = \"Tiny\"", "time = { final = 1.0 }", "time", "does not belong"},
-      {"length = 6", "length = 4096\nkind = \"contracting\"", "sequence", "a pass keeps"},
+      {"length = 6", "noise_deviation = 1e160", "sequence.noise_deviation", "to 1000"},
+      {"[baselines]", "keep_parameters = false\n[compression]\n[baselines]", "compression", "recorded weights"},
+      {"steps = 40", "steps = 4000000000\nkeep_parameters = false", "training", "too much to record"},
+      {"length = 6", "length = 4096\nkind = \"contracting\"", "sequence", "in a pass"},
       {"ridge = [1.0]", "ridge = [0.0]", "baselines.ridge", "above 0"},
   };
   const Scratch scratch;

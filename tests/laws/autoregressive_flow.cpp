@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(gradient_of_all_parameters_is_that_of_the_loss) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(gradient_does_not_depend_on_threads, *boost::unit_test::label("parallel")) {
+BOOST_AUTO_TEST_CASE(gradient_does_not_depend_on_threads) {
   const UnitarySequences s = sequences(TransitionKind::unitary, FirstState::normal);
   const Eigen::VectorXd weights = reduced_weights(s, 0.4, 0.7);
   const auto one = complex_attention_gradient(s, weights, 3, Stream::training, 0, 100, 1);

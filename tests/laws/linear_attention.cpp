@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(full_gradient_is_that_of_the_sampled_loss) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(full_gradient_does_not_depend_on_threads, *boost::unit_test::label("parallel")) {
+BOOST_AUTO_TEST_CASE(full_gradient_does_not_depend_on_threads) {
   const LinearContexts c = contexts({1.5, 0.7}, 5);
   const FullLinearLayout full{true, 2, 2};
   const Eigen::VectorXd at = scattered(full.size(), 0.6);

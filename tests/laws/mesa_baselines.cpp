@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(a_recursion_is_its_polynomial) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(threads_do_not_change_a_number, *boost::unit_test::label("parallel")) {
+BOOST_AUTO_TEST_CASE(threads_do_not_change_a_number) {
   BaselinePlan plan = small_plan();
   plan.sequences = 300;
   plan.clip = 1.0;

@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(a_fixed_map_is_decoded_down_to_its_noise) {
 }
 
 // The gradient step forms G_t s_t: the next state is decoded better after it.
-BOOST_AUTO_TEST_CASE(a_gradient_step_makes_the_next_state_readable, *boost::unit_test::label("parallel")) {
+BOOST_AUTO_TEST_CASE(a_gradient_step_makes_the_next_state_readable) {
   SequenceProblem problem;
   problem.state_dimension = problem.hidden_dimension = 4;
   problem.length = 20;
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(spurious_pairs_make_the_loss_ascend_first) {
   BOOST_TEST(losses[19] < losses[0]);
 }
 
-BOOST_AUTO_TEST_CASE(a_prompt_is_learned_with_the_model_frozen, *boost::unit_test::label("parallel")) {
+BOOST_AUTO_TEST_CASE(a_prompt_is_learned_with_the_model_frozen) {
   const StackShape shape = linear_shape(3);
   const auto model = make_stack(shape, StackPrecision::double_precision);
   const Eigen::VectorXd weights = gradient_step_weights(shape, 0.25);
