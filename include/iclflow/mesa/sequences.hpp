@@ -14,7 +14,8 @@ enum class SequenceKind : std::uint8_t {
   orthogonal,   ///< W* Haar-random orthogonal, fresh for each sequence; s = h
   partial,      ///< the same in hidden_dimension dimensions, C* ~ N(0, 0.5^2) entries, fresh for each sequence
   nonlinear,    ///< f*(h) = B GELU(A h) / |B GELU(A h)|, A and B shared by all sequences of a teacher_seed
-  contracting,  ///< W* Gaussian with the moduli of its eigenvalues redrawn in [0.3, 0.9]; every h after the first clipped to [-2, 2]
+  contracting,  ///< W* Gaussian with the moduli of its eigenvalues redrawn in [0.3, 0.9]; every h after the first
+                ///< clipped to [-2, 2]
   fixed         ///< one orthogonal W* for all sequences of a teacher_seed
 };
 enum class InitialLaw : std::uint8_t { uniform, normal };
