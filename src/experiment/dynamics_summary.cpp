@@ -14,23 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json or_null(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
-
-Json events_json(const DynamicsResult& result) {
-  Json events = Json::array();
-  for (std::size_t m = 0; m < result.members.size(); ++m) {
-    for (const EventRecord& event : result.members[m].events) {
-      Json json = {{"quantity", event.quantity}, {"level", event.level}, {"direction", event.direction}};
-      json["time"] = or_null(event.time);
-      if (m < result.seeds.size()) json["seed"] = result.seeds[m];
-      events.push_back(std::move(json));
-    }
-  }
-  return events;
-}
-
 Json phases_json(const DynamicsResult& result, const std::optional<double>& end_loss) {
   Phases phases;
   if (end_loss) {
@@ -43,6 +26,23 @@ Json phases_json(const DynamicsResult& result, const std::optional<double>& end_
 }
 
 }  // namespace
+
+Json or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+Json events_summary(const DynamicsResult& result) {
+  Json events = Json::array();
+  for (std::size_t m = 0; m < result.members.size(); ++m) {
+    for (const EventRecord& event : result.members[m].events) {
+      Json json = {{"quantity", event.quantity}, {"level", event.level}, {"direction", event.direction}};
+      json["time"] = or_null(event.time);
+      if (m < result.seeds.size()) json["seed"] = result.seeds[m];
+      events.push_back(std::move(json));
+    }
+  }
+  return events;
+}
 
 void add_estimate(Json& json, std::string_view key, const std::optional<Estimate>& estimate) {
   const std::string name(key);
@@ -70,7 +70,7 @@ Json dynamics_summary(const DynamicsResult& result, const std::optional<double>&
   json["final_time"] = begun ? Json(result.members.front().times.back()) : Json(nullptr);
   add_estimate(json, "final_loss", final_estimate(result, "loss"));
   json["phases"] = begun ? phases_json(result, end_loss) : Json(nullptr);
-  json["events"] = events_json(result);
+  json["events"] = events_summary(result);
   json["evaluations"] = result.evaluations;
   json["wall_seconds"] = result.wall_seconds;
   return json;

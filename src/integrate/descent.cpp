@@ -194,6 +194,7 @@ class Descent {
 }  // namespace
 
 std::vector<std::uint64_t> sample_steps(const std::vector<double>& times, double learning_rate) {
+  constexpr double largest_step = 4.0e9;  // fresh contexts are keyed by a 32 bit step number
   if (!(learning_rate > 0.0) || !std::isfinite(learning_rate)) {
     throw std::invalid_argument("the learning rate must be positive");
   }
@@ -201,7 +202,8 @@ std::vector<std::uint64_t> sample_steps(const std::vector<double>& times, double
   std::vector<std::uint64_t> steps;
   for (std::size_t i = 0; i < times.size(); ++i) {
     const double step = std::round(times[i] / learning_rate);
-    if (!(step >= 0.0 && step < 9e15)) throw std::invalid_argument(fmt::format("no step has the time {}", times[i]));
+    if (!(step >= 0.0)) throw std::invalid_argument(fmt::format("no step has the time {}", times[i]));
+    if (step > largest_step) throw std::invalid_argument("more than 4e9 steps of this learning rate");
     steps.push_back(static_cast<std::uint64_t>(step));
     if (i > 0 && !(times[i] > times[i - 1])) throw std::invalid_argument("sample times must increase");
     if (i > 0 && steps[i] == steps[i - 1]) {

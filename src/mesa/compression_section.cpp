@@ -7,6 +7,7 @@
 #include <span>
 
 #include "iclflow/analysis/estimate.hpp"
+#include "iclflow/experiment/dynamics_summary.hpp"
 
 namespace iclflow {
 
@@ -18,16 +19,10 @@ double loss_of(const StackModelWeights& model, const StackBatch& batch, int thre
   return make_stack(model.shape, StackPrecision::single_precision, threads)->loss(model.parameters, batch);
 }
 
-void put(Json& json, const std::string& key, const std::vector<double>& seeds) {
-  const Estimate estimate = mean_estimate(seeds);
-  json[key] = estimate.value;
-  json[key + "_standard_error"] = estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr);
-}
-
 void push(Json& arrays, const std::string& key, const std::vector<double>& seeds) {
   const Estimate estimate = mean_estimate(seeds);
   arrays[key].push_back(estimate.value);
-  arrays[key + "_standard_error"].push_back(estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr));
+  arrays[key + "_standard_error"].push_back(or_null(estimate.standard_error));
 }
 
 }  // namespace
@@ -69,7 +64,7 @@ Json compression_of_training(const CompressionPlan& plan, const StackShape& shap
     by_seed.push_back(std::move(of_seed));
   }
   Json json;
-  for (std::size_t k = 0; k < keys.size(); ++k) put(json, keys[k], losses[k]);
+  for (std::size_t k = 0; k < keys.size(); ++k) add_estimate(json, keys[k], mean_estimate(losses[k]));
   json["parameters_per_head"] = compressed_parameters_per_head;
   json["by_seed"] = std::move(by_seed);
   if (!plan.along || !result.members.front().has("parameters")) return json;

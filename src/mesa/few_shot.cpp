@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "iclflow/integrate/adam.hpp"
+#include "iclflow/problem/rotation.hpp"
 #include "iclflow/random/stream.hpp"
 
 namespace iclflow {
@@ -23,18 +24,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint32_t scored = 0;  ///< number of the draw that scores; steps of prompts count from 1
 constexpr std::size_t chunk = 256;   ///< sequences that are scored at a time
-
-/// Haar: QR of a Gaussian matrix with the signs of R's diagonal moved into Q.
-MatrixXd random_orthogonal(NormalStream& normal, Eigen::Index n) {
-  MatrixXd gaussian(n, n);
-  for (double& entry : gaussian.reshaped()) entry = normal();
-  const Eigen::HouseholderQR<MatrixXd> qr(gaussian);
-  MatrixXd q = qr.householderQ();
-  for (Eigen::Index j = 0; j < n; ++j) {
-    if (qr.matrixQR()(j, j) < 0.0) q.col(j) *= -1.0;
-  }
-  return q;
-}
 
 Eigen::Map<const Vector> vector(const std::vector<double>& values, std::size_t index, int n) {
   return {values.data() + index * static_cast<std::size_t>(n), n};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "iclflow/analysis/comparison.hpp"
+#include "iclflow/experiment/drawn_figure.hpp"
 #include "iclflow/experiment/dynamics_summary.hpp"
 #include "iclflow/integrate/descent.hpp"
 #include "iclflow/mesa/flow_section.hpp"
@@ -73,9 +74,6 @@ class AutoregressiveFlowStudy final : public Study {
 void AutoregressiveFlowStudy::check_times(std::size_t k, const std::vector<double>& times) const {
   const AutoregressiveDynamics& one = plan_.dynamics.at(k);
   if (one.is_flow()) return;
-  if (times.back() / one.learning_rate > 4.0e9) {
-    throw std::invalid_argument("more than 4e9 steps of this learning_rate");
-  }
   static_cast<void>(sample_steps(times, one.learning_rate));
 }
 
@@ -250,17 +248,6 @@ CourseFigure AutoregressiveFlowStudy::product_figure(const std::vector<DynamicsR
   return figure;
 }
 
-template <typename Figure>
-DrawnFigure draw_one(const std::string& kind, const Figure& figure, const std::filesystem::path& folder) {
-  DrawnFigure drawn{kind, caption(figure), {}};
-  try {
-    draw(figure, {folder, kind});
-  } catch (const FigureError& error) {
-    drawn.problem = error.what();
-  }
-  return drawn;
-}
-
 std::vector<DrawnFigure> AutoregressiveFlowStudy::draw(const std::vector<DynamicsResult>& results,
                                                        const Json& /*summary*/, const FigureRequest& request) const {
   std::vector<DynamicsResult> moving;
@@ -272,13 +259,13 @@ std::vector<DrawnFigure> AutoregressiveFlowStudy::draw(const std::vector<Dynamic
     if (moving.empty()) {
       drawn.push_back({kind, "", "there are fewer than two samples to draw"});
     } else if (kind == "loss") {
-      drawn.push_back(draw_one(kind, loss_figure(moving, request.title), request.folder));
+      drawn.push_back(drawn_figure(kind, loss_figure(moving, request.title), request.folder));
       drawn.back().caption =
           "Population loss ℓ = ½ Σ E|ŷ_t − x_{t+1}|², summed over t and coordinates, against time t of "
           "the flow dθ/dt = −∇ℓ. Dark thin line: two-parameter flow. Light broad lines: full-parameter "
           "simulation, mean over seeds; bands: ±2 standard errors of that mean. Dashed: the limit.";
     } else {
-      drawn.push_back(draw_one(kind, product_figure(moving, request.title), request.folder));
+      drawn.push_back(drawn_figure(kind, product_figure(moving, request.title), request.folder));
     }
   }
   return drawn;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "iclflow/experiment/drawn_figure.hpp"
 #include "iclflow/mesa/few_shot.hpp"
 #include "iclflow/mesa/probes.hpp"
 #include "iclflow/plots/sequence_figures.hpp"
@@ -162,17 +163,6 @@ WeightsFigure weights_figure(const TrainingSource& source, const Eigen::VectorXd
   return figure;
 }
 
-template <typename Figure>
-DrawnFigure draw_one(const std::string& kind, const Figure& figure, const std::filesystem::path& folder) {
-  DrawnFigure drawn{kind, caption(figure), {}};
-  try {
-    draw(figure, {folder, kind});
-  } catch (const FigureError& error) {
-    drawn.problem = error.what();
-  }
-  return drawn;
-}
-
 /// Weights at the end of the first seed, from wherever they are; empty when nowhere.
 Eigen::VectorXd last_parameters(const std::vector<DynamicsResult>& results) {
   if (results.empty() || results.front().members.empty()) return {};
@@ -193,29 +183,29 @@ DrawnFigure draw_training_figure(const std::string& kind, const TrainingSource& 
     if (source.results.front().members.front().samples() < 2) {
       return {kind, "", "there are fewer than two samples to draw"};
     }
-    return draw_one(kind, training_figure(source), folder);
+    return drawn_figure(kind, training_figure(source), folder);
   }
   if (kind == "positions") {
     const PositionsFigure figure = positions_figure(source);
     if (figure.models.empty()) return {kind, "", "the weights have not been evaluated yet"};
-    return draw_one(kind, figure, folder);
+    return drawn_figure(kind, figure, folder);
   }
   if (kind == "weights") {
     const Eigen::VectorXd parameters = last_parameters(source.results);
     if (parameters.size() != StackLayout::of(source.shape).size) {
       return {kind, "", "the weights were not kept (training.keep_parameters = false)"};
     }
-    return draw_one(kind, weights_figure(source, parameters), folder);
+    return drawn_figure(kind, weights_figure(source, parameters), folder);
   }
   if (kind == "probes") {
     const Json& found = find(source.summary, {"probes"});
     if (!found.is_object()) return {kind, "", "the weights have not been probed yet"};
-    return draw_one(kind, probes_figure(found, source.title), folder);
+    return drawn_figure(kind, probes_figure(found, source.title), folder);
   }
   if (kind == "few-shot") {
     const Json& found = find(source.summary, {"few_shot"});
     if (!found.is_object()) return {kind, "", "few-shot pairs have not been measured yet"};
-    return draw_one(kind, few_shot_figure(found, source.title), folder);
+    return drawn_figure(kind, few_shot_figure(found, source.title), folder);
   }
   throw std::invalid_argument("no figure is called '" + kind + "'");
 }

@@ -9,6 +9,7 @@
 
 #include "iclflow/analysis/comparison.hpp"
 #include "iclflow/analysis/estimate.hpp"
+#include "iclflow/experiment/dynamics_summary.hpp"
 #include "iclflow/mesa/baselines.hpp"
 #include "iclflow/mesa/few_shot.hpp"
 #include "iclflow/mesa/probes.hpp"
@@ -38,13 +39,6 @@ bool linear(const StackShape& shape) {
   return shape.tokens == TokenKind::constructed &&
          std::all_of(shape.layers.begin(), shape.layers.end(),
                      [](LayerKind kind) { return kind == LayerKind::linear; });
-}
-
-void put_estimate(Json& json, const std::string& key, const std::vector<double>& values) {
-  if (values.empty()) return;
-  const Estimate estimate = mean_estimate(values);
-  json[key] = estimate.value;
-  json[key + "_standard_error"] = estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr);
 }
 
 StackBatch evaluation_batch(const AutoregressiveProblem& problem, const TrainingOptions& options) {
@@ -89,7 +83,7 @@ Json final_positions(const AutoregressiveProblem& problem, const TrainingOptions
     for (const auto& seed : seeds) values.push_back(seed[t]);
     const Estimate estimate = mean_estimate(values);
     json["loss"].push_back(estimate.value);
-    json["loss_standard_error"].push_back(estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr));
+    json["loss_standard_error"].push_back(or_null(estimate.standard_error));
     json["zero"].push_back(zero[t]);
   }
   return {{"evaluation_zero_loss", zero_loss(batch)}, {"positions", std::move(json)}};
@@ -235,7 +229,7 @@ Json TrainingStudy::summarise(const std::vector<DynamicsResult>& results) const 
     seconds += result.wall_seconds;
     gradients += result.evaluations;
   }
-  put_estimate(json, "final_loss", finals);
+  if (!finals.empty()) add_estimate(json, "final_loss", mean_estimate(finals));
   if (!results.empty()) json["curve"] = mean_curve(results.front(), zero_loss(evaluation_batch(problem_, options_)));
   json["gradients"] = gradients;
   json["wall_seconds"] = seconds;

@@ -1,18 +1,11 @@
 #include "iclflow/problem/rotation.hpp"
 
 #include <Eigen/QR>
-#include <cstdint>
-
-#include "iclflow/random/stream.hpp"
 
 namespace iclflow {
 
-namespace {
-
-/// Haar-distributed orthogonal matrix: QR of a Gaussian matrix with the signs of R's diagonal moved into Q (Mezzadri
-/// 2007).
-Matrix random_orthogonal(int size, std::uint64_t seed, std::uint32_t which) {
-  NormalStream normal({seed, Stream::rotation, which, 0});
+// QR of a Gaussian matrix with the signs of R's diagonal moved into Q.
+Matrix random_orthogonal(NormalStream& normal, int size) {
   Eigen::MatrixXd gaussian(size, size);
   for (double& entry : gaussian.reshaped()) entry = normal();
   const Eigen::HouseholderQR<Eigen::MatrixXd> qr(gaussian);
@@ -23,15 +16,14 @@ Matrix random_orthogonal(int size, std::uint64_t seed, std::uint32_t which) {
   return q;
 }
 
-}  // namespace
-
 Rotations rotations(const Problem& problem) {
   if (problem.rotation == Rotation::identity) {
     return {Matrix::Identity(problem.dimension(), problem.dimension()),
             Matrix::Identity(problem.tasks(), problem.tasks())};
   }
-  return {random_orthogonal(problem.dimension(), problem.rotation_seed, 0),
-          random_orthogonal(problem.tasks(), problem.rotation_seed, 1)};
+  NormalStream of_phi({problem.rotation_seed, Stream::rotation, 0, 0});
+  NormalStream of_psi({problem.rotation_seed, Stream::rotation, 1, 0});
+  return {random_orthogonal(of_phi, problem.dimension()), random_orthogonal(of_psi, problem.tasks())};
 }
 
 }  // namespace iclflow

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "iclflow/attention/paired_evaluation.hpp"
+#include "iclflow/experiment/dynamics_summary.hpp"
 #include "iclflow/spectral/closed_forms.hpp"
 
 namespace iclflow {
@@ -11,10 +12,6 @@ namespace iclflow {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json or_null(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
 
 Problem at_length(const Problem& problem, int length) {
   Problem other = problem;

@@ -8,6 +8,7 @@
 
 #include "iclflow/analysis/allocation.hpp"
 #include "iclflow/analysis/comparison.hpp"
+#include "iclflow/experiment/drawn_figure.hpp"
 #include "iclflow/regression/evaluation.hpp"
 #include "iclflow/regression/regimes.hpp"
 
@@ -81,17 +82,6 @@ Curve norm_curve(const DynamicsResult& result, std::string_view observable, cons
     norm.values.push_back(std::sqrt(squares));
   }
   return norm;
-}
-
-template <typename Figure>
-DrawnFigure draw_one(const std::string& kind, const Figure& figure, const std::filesystem::path& folder) {
-  DrawnFigure drawn{kind, caption(figure), {}};
-  try {
-    draw(figure, {folder, kind});
-  } catch (const FigureError& error) {
-    drawn.problem = error.what();
-  }
-  return drawn;
 }
 
 }  // namespace
@@ -186,23 +176,24 @@ LeakageFigure leakage_figure(const FigureSource& source) {
 }
 
 DrawnFigure draw_figure(const std::string& kind, const FigureSource& source, const std::filesystem::path& folder) {
-  if (kind == "regimes") return draw_one(kind, regimes_figure(source.problem, source.title), folder);
+  if (kind == "regimes") return drawn_figure(kind, regimes_figure(source.problem, source.title), folder);
   if (kind == "evaluation") {
     const auto rows = source.summary.find("evaluation");
     if (source.evaluation == nullptr || rows == source.summary.end() || rows->empty())
       return {kind, "", "there is no evaluation yet"};
     std::vector<std::string> dynamics;
     for (const DynamicsResult& result : source.results) dynamics.push_back(result.name);
-    return draw_one(kind, evaluation_figure(*rows, *source.evaluation, source.title, source.problem, dynamics), folder);
+    return drawn_figure(kind, evaluation_figure(*rows, *source.evaluation, source.title, source.problem, dynamics),
+                        folder);
   }
   const bool moving = std::any_of(source.results.begin(), source.results.end(), moves);
   if (source.results.empty() || (!moving && kind != "allocation")) {
     return {kind, "", "there are fewer than two samples to draw"};
   }
-  if (kind == "loss") return draw_one(kind, loss_figure(source), folder);
-  if (kind == "spectrum") return draw_one(kind, spectrum_figure(source), folder);
-  if (kind == "allocation") return draw_one(kind, allocation_figure(source), folder);
-  if (kind == "leakage") return draw_one(kind, leakage_figure(source), folder);
+  if (kind == "loss") return drawn_figure(kind, loss_figure(source), folder);
+  if (kind == "spectrum") return drawn_figure(kind, spectrum_figure(source), folder);
+  if (kind == "allocation") return drawn_figure(kind, allocation_figure(source), folder);
+  if (kind == "leakage") return drawn_figure(kind, leakage_figure(source), folder);
   throw std::invalid_argument("no figure is called '" + kind + "'");
 }
 

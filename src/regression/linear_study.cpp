@@ -12,6 +12,7 @@
 
 #include "iclflow/analysis/comparison.hpp"
 #include "iclflow/analysis/monotone_cubic.hpp"
+#include "iclflow/experiment/drawn_figure.hpp"
 #include "iclflow/experiment/dynamics_summary.hpp"
 #include "iclflow/integrate/descent.hpp"
 #include "iclflow/plots/course_figure.hpp"
@@ -26,8 +27,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* leakage_parts[] = {"key_query", "cross", "output_value", "value_x"};
-
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json numbers(const Eigen::VectorXd& values) { return std::vector<double>(values.begin(), values.end()); }
 
@@ -107,9 +106,6 @@ class LinearStudy final : public Study {
 void LinearStudy::check_times(std::size_t k, const std::vector<double>& times) const {
   const LinearDynamics& one = plan_.dynamics.at(k);
   if (one.is_flow()) return;
-  if (times.back() / one.learning_rate > 4.0e9) {
-    throw std::invalid_argument("more than 4e9 steps of this learning_rate");
-  }
   static_cast<void>(sample_steps(times, one.learning_rate));
 }
 
@@ -386,17 +382,6 @@ LeakageFigure LinearStudy::leakage_figure(const std::vector<DynamicsResult>& res
   return figure;
 }
 
-template <typename Figure>
-DrawnFigure draw_one(const std::string& kind, const Figure& figure, const std::filesystem::path& folder) {
-  DrawnFigure drawn{kind, caption(figure), {}};
-  try {
-    draw(figure, {folder, kind});
-  } catch (const FigureError& error) {
-    drawn.problem = error.what();
-  }
-  return drawn;
-}
-
 std::vector<DrawnFigure> LinearStudy::draw(const std::vector<DynamicsResult>& results, const Json& /*summary*/,
                                            const FigureRequest& request) const {
   std::vector<DynamicsResult> moving;
@@ -408,11 +393,11 @@ std::vector<DrawnFigure> LinearStudy::draw(const std::vector<DynamicsResult>& re
     if (moving.empty()) {
       drawn.push_back({kind, "", "there are fewer than two samples to draw"});
     } else if (kind == "loss") {
-      drawn.push_back(draw_one(kind, loss_figure(moving, request.title), request.folder));
+      drawn.push_back(drawn_figure(kind, loss_figure(moving, request.title), request.folder));
     } else if (kind == "modes") {
-      drawn.push_back(draw_one(kind, modes_figure(moving, request.title), request.folder));
+      drawn.push_back(drawn_figure(kind, modes_figure(moving, request.title), request.folder));
     } else {
-      drawn.push_back(draw_one(kind, leakage_figure(moving, request.title), request.folder));
+      drawn.push_back(drawn_figure(kind, leakage_figure(moving, request.title), request.folder));
     }
   }
   return drawn;

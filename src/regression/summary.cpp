@@ -6,16 +6,13 @@
 #include "ends_summary.hpp"
 #include "iclflow/analysis/allocation.hpp"
 #include "iclflow/analysis/comparison.hpp"
+#include "iclflow/experiment/dynamics_summary.hpp"
 
 namespace iclflow {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json or_null(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
 
 /// Mean over members and its standard error, entry by entry.
 struct Mean {
@@ -102,19 +99,6 @@ void add_phase_errors(const DynamicsSummary& dynamics, Json& json) {
   json["emergence_width_standard_error"] = scalar(mean_of(widths).standard_error);
 }
 
-Json events_json(const DynamicsResult& result) {
-  Json events = Json::array();
-  for (std::size_t m = 0; m < result.members.size(); ++m) {
-    for (const EventRecord& event : result.members[m].events) {
-      Json json = {{"quantity", event.quantity}, {"level", event.level}, {"direction", event.direction}};
-      json["time"] = or_null(event.time);
-      if (m < result.seeds.size()) json["seed"] = result.seeds[m];
-      events.push_back(std::move(json));
-    }
-  }
-  return events;
-}
-
 void add_allocation(const Mean& mu, const Mean& omega, std::size_t heads, Json& json) {
   json["allocation"] = Json::array();
   const bool finite = std::all_of(mu.value.begin(), mu.value.end(), [](double x) { return std::isfinite(x); }) &&
@@ -147,12 +131,6 @@ double final_time(const DynamicsResult& result) {
   double time = result.members.front().times.back();
   for (const Trajectory& member : result.members) time = std::min(time, member.times.back());
   return time;
-}
-
-void add_gap(std::string_view key, const std::optional<Estimate>& gap, Json& json) {
-  const std::string name(key);
-  json[name] = gap ? or_null(gap->value) : Json(nullptr);
-  json[name + "_standard_error"] = gap ? or_null(gap->standard_error) : Json(nullptr);
 }
 
 }  // namespace
@@ -188,7 +166,7 @@ Json dynamics_json(const DynamicsSummary& dynamics) {
     add_leakage(result, json);
   }
   add_ends(dynamics, json);
-  json["events"] = events_json(result);
+  json["events"] = events_summary(result);
   json["evaluations"] = result.evaluations;
   json["wall_seconds"] = result.wall_seconds;
   return json;
@@ -197,12 +175,12 @@ Json dynamics_json(const DynamicsSummary& dynamics) {
 Json comparison_json(const DynamicsResult& theory, const DynamicsResult& simulation, double end_loss) {
   const Comparison comparison = compare(theory, simulation, end_loss);
   Json json = {{"theory", theory.name}, {"simulation", simulation.name}};
-  add_gap("loss_gap", comparison.loss_gap, json);
-  add_gap("loss_gap_max", comparison.loss_gap_max, json);
-  add_gap("emergence_time_gap", comparison.emergence_time_gap, json);
-  add_gap("mu_gap", comparison.mu_gap, json);
-  add_gap("omega_gap", comparison.omega_gap, json);
-  add_gap("late_excess", comparison.late_excess, json);
+  add_estimate(json, "loss_gap", comparison.loss_gap);
+  add_estimate(json, "loss_gap_max", comparison.loss_gap_max);
+  add_estimate(json, "emergence_time_gap", comparison.emergence_time_gap);
+  add_estimate(json, "mu_gap", comparison.mu_gap);
+  add_estimate(json, "omega_gap", comparison.omega_gap);
+  add_estimate(json, "late_excess", comparison.late_excess);
   return json;
 }
 

@@ -10,6 +10,11 @@
 
 namespace iclflow {
 
+/// A finite number, else null: JSON has no other word for what does not exist.
+[[nodiscard]] nlohmann::ordered_json or_null(const std::optional<double>& value);
+/// `events` of one dynamics: [{quantity, level, direction, time, seed}].
+[[nodiscard]] nlohmann::ordered_json events_summary(const DynamicsResult& result);
+
 /// key and key_standard_error; null where there is none or it is not finite.
 void add_estimate(nlohmann::ordered_json& json, std::string_view key, const std::optional<Estimate>& estimate);
 

@@ -6,7 +6,8 @@
 
 namespace iclflow {
 
-/// Step numbers nearest to the sample times. Throws std::invalid_argument when two times fall on one step.
+/// Step numbers nearest to the sample times. Throws std::invalid_argument when two times fall on one step,
+/// and beyond 4e9 steps.
 [[nodiscard]] std::vector<std::uint64_t> sample_steps(const std::vector<double>& times, double learning_rate);
 
 /// How a gradient becomes a step. May remember earlier ones; what it remembers goes into checkpoints.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "iclflow/problem/spectral_state.hpp"
+#include "iclflow/random/stream.hpp"
 
 namespace iclflow {
 
@@ -9,6 +10,8 @@ struct Rotations {
   Matrix phi;  ///< d_x x d_x
   Matrix psi;  ///< d_y x d_y
 };
+/// Haar-distributed orthogonal matrix of the next size^2 numbers (Mezzadri 2007).
+[[nodiscard]] Matrix random_orthogonal(NormalStream& normal, int size);
 [[nodiscard]] Rotations rotations(const Problem& problem);
 
 }  // namespace iclflow
