@@ -11,12 +11,16 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+void require_tokens(const StackShape& shape) {
+  if (shape.tokens != TokenKind::constructed) throw std::invalid_argument("products are those of constructed tokens");
+}
+
 void require_products(const StackShape& shape) {
-  bool described = shape.tokens == TokenKind::constructed && !shape.normalise_keys;
+  require_tokens(shape);
+  bool described = !shape.normalise_keys;
   for (const LayerKind kind : shape.layers) described = described && kind != LayerKind::mesa;
   if (!described) {
-    throw std::invalid_argument(
-        "products describe linear and softmax layers of constructed tokens without normalised keys");
+    throw std::invalid_argument("products say all of linear and softmax layers without normalised keys only");
   }
 }
 
@@ -28,7 +32,7 @@ double score_factor(LayerKind kind, int key_dimension) {
 }  // namespace
 
 StackProducts head_products(const StackShape& shape, const Eigen::VectorXd& parameters) {
-  require_products(shape);
+  require_tokens(shape);
   const StackLayout layout = StackLayout::of(shape);
   if (parameters.size() != layout.size) throw std::invalid_argument("parameters do not fit the shape of the stack");
   const Index width = shape.width, k = shape.key_dimension;

@@ -53,25 +53,10 @@ void read_model(const Section& section) {
   section.finish();
 }
 
-void read_attention(const Section& section, AutoregressiveDynamics& dynamics) {
-  static_cast<void>(section.choice("method", {{"sgd"}}, "sgd"));
-  dynamics.learning_rate = section.number("learning_rate", Sign::positive);
-  dynamics.active_blocks = section.choice("blocks", {{"all", "active"}}, "all") == "active";
-  dynamics.batch = static_cast<int>(section.integer("batch", 1, largest_context_count, dynamics.batch));
-  dynamics.seeds = read_seeds(section, false);
-  dynamics.evaluation_contexts =
-      static_cast<int>(section.integer("evaluation_contexts", 1, largest_context_count, dynamics.evaluation_contexts));
-}
-
 AutoregressiveDynamics read_dynamics(const Section& section, double last) {
-  AutoregressiveDynamics dynamics;
-  dynamics.kind = section.choice("kind", {{"spectral-flow", "attention"}});
-  dynamics.name = section.text("name", dynamics.kind);
-  if (dynamics.is_flow()) {
-    dynamics.stepper = read_stepper(section, last, true);
-  } else {
-    read_attention(section, dynamics);
-  }
+  constexpr int default_batch = 200;
+  AutoregressiveDynamics dynamics{read_reduction_dynamics(section, last, true, default_batch)};
+  if (!dynamics.is_flow()) dynamics.active_blocks = section.choice("blocks", {{"all", "active"}}, "all") == "active";
   section.finish();
   return dynamics;
 }
@@ -135,19 +120,8 @@ void resolve(const AutoregressivePlan& plan, TomlText& text) {
   text.put("b", plan.b);
   text.put("perturbation", plan.perturbation);
   for (const AutoregressiveDynamics& one : plan.dynamics) {
-    text.element("dynamics");
-    text.put("name", one.name);
-    text.put("kind", one.kind);
-    if (one.is_flow()) {
-      resolve_stepper(one.stepper, text);
-      continue;
-    }
-    text.put("method", "sgd");
-    text.put("learning_rate", one.learning_rate);
-    text.put("blocks", one.active_blocks ? "active" : "all");
-    text.put("batch", one.batch);
-    text.put("seeds", one.seeds);
-    text.put("evaluation_contexts", one.evaluation_contexts);
+    one.resolve(text);
+    if (!one.is_flow()) text.put("blocks", one.active_blocks ? "active" : "all");
   }
 }
 

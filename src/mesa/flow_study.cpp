@@ -33,7 +33,9 @@ class AutoregressiveFlowStudy final : public Study {
 
   [[nodiscard]] const std::vector<DynamicsPart>& dynamics() const override { return parts_; }
   [[nodiscard]] std::size_t values_per_sample(std::size_t /*k*/) const override { return watched.size() + 1; }
-  void check_times(std::size_t k, const std::vector<double>& times) const override;
+  void check_times(std::size_t k, const std::vector<double>& times) const override {
+    plan_.dynamics.at(k).check_times(times);
+  }
   [[nodiscard]] std::string quantities() const override { return listed({watched.begin(), watched.end()}); }
   [[nodiscard]] bool has_quantity(const std::string& quantity) const override {
     return std::find(watched.begin(), watched.end(), quantity) != watched.end();
@@ -70,12 +72,6 @@ class AutoregressiveFlowStudy final : public Study {
   ProductLoss loss_;
   std::vector<DynamicsPart> parts_;
 };
-
-void AutoregressiveFlowStudy::check_times(std::size_t k, const std::vector<double>& times) const {
-  const AutoregressiveDynamics& one = plan_.dynamics.at(k);
-  if (one.is_flow()) return;
-  static_cast<void>(sample_steps(times, one.learning_rate));
-}
 
 std::vector<std::string_view> AutoregressiveFlowStudy::figures() const {
   if (parts_.empty()) return {};
@@ -250,22 +246,19 @@ CourseFigure AutoregressiveFlowStudy::product_figure(const std::vector<DynamicsR
 
 std::vector<DrawnFigure> AutoregressiveFlowStudy::draw(const std::vector<DynamicsResult>& results,
                                                        const Json& /*summary*/, const FigureRequest& request) const {
-  std::vector<DynamicsResult> moving;
-  for (const DynamicsResult& result : results) {
-    if (course(result, "loss").times.size() > 1) moving.push_back(result);
-  }
+  const std::vector<DynamicsResult> shown = moving(results);
   std::vector<DrawnFigure> drawn;
   for (const std::string& kind : request.figures) {
-    if (moving.empty()) {
+    if (shown.empty()) {
       drawn.push_back({kind, "", "there are fewer than two samples to draw"});
     } else if (kind == "loss") {
-      drawn.push_back(drawn_figure(kind, loss_figure(moving, request.title), request.folder));
+      drawn.push_back(drawn_figure(kind, loss_figure(shown, request.title), request.folder));
       drawn.back().caption =
           "Population loss ℓ = ½ Σ E|ŷ_t − x_{t+1}|², summed over t and coordinates, against time t of "
           "the flow dθ/dt = −∇ℓ. Dark thin line: two-parameter flow. Light broad lines: full-parameter "
           "simulation, mean over seeds; bands: ±2 standard errors of that mean. Dashed: the limit.";
     } else {
-      drawn.push_back(drawn_figure(kind, product_figure(moving, request.title), request.folder));
+      drawn.push_back(drawn_figure(kind, product_figure(shown, request.title), request.folder));
     }
   }
   return drawn;

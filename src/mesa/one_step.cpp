@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "iclflow/analysis/estimate.hpp"
+#include "iclflow/experiment/dynamics_summary.hpp"
 #include "iclflow/mesa/training.hpp"
 
 namespace iclflow {
@@ -277,11 +278,7 @@ Json one_step_of_training(const OneStepPlan& plan, const SequenceProblem& proble
     details.push_back(std::move(detail));
   }
   Json json;
-  for (const auto& [name, values] : numbers) {
-    const Estimate estimate = mean_estimate(values);
-    json[name] = estimate.value;
-    json[name + "_standard_error"] = estimate.standard_error ? Json(*estimate.standard_error) : Json(nullptr);
-  }
+  for (const auto& [name, values] : numbers) add_estimate(json, name, mean_estimate(values));
   json["by_seed"] = std::move(details);
   return json;
 }

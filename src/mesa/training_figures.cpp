@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "iclflow/experiment/drawn_figure.hpp"
+#include "iclflow/mesa/compression.hpp"
 #include "iclflow/mesa/few_shot.hpp"
 #include "iclflow/mesa/probes.hpp"
 #include "iclflow/plots/sequence_figures.hpp"
@@ -120,45 +121,47 @@ PositionsFigure positions_figure(const TrainingSource& source) {
   return figure;
 }
 
-using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+/// Entries row by row.
+std::vector<double> entries(const Eigen::MatrixXd& matrix) {
+  std::vector<double> values;
+  for (Eigen::Index i = 0; i < matrix.rows(); ++i) {
+    for (Eigen::Index j = 0; j < matrix.cols(); ++j) values.push_back(matrix(i, j));
+  }
+  return values;
+}
 
-/// Products of the first seed's weights at the end: the heads' sum, and each head.
+WeightMap weight_map(const std::string& label, const HeadProducts& products) {
+  return {label, entries(products.key_query), entries(products.output_value)};
+}
+
+/// Products of the first seed's weights at the end: the heads' sum, and each head; of deep stacks the sums of all
+/// layers side by side, since a row of maps for every layer would be longer than a page.
 WeightsFigure weights_figure(const TrainingSource& source, const Eigen::VectorXd& parameters) {
+  constexpr std::size_t most_layers_by_head = 3;
   const StackShape& shape = source.shape;
-  const StackLayout layout = StackLayout::of(shape);
+  const StackProducts products = head_products(shape, parameters);
+  const bool deep = products.size() > most_layers_by_head;
+  WeightLayer blank;
+  for (const char* symbol : {"0", "{/:Italic s_t}", "{/:Italic s_t}", "{/:Italic s_{t−1}}"}) {
+    blank.key_query_blocks.push_back({symbol, shape.state_dimension});
+    blank.output_value_blocks.push_back({symbol, shape.state_dimension});
+  }
   WeightsFigure figure;
   figure.title = source.title;
-  const Eigen::Index d = shape.width;
-  const Eigen::Index k = shape.key_dimension;
-  for (std::size_t l = 0; l < shape.layers.size(); ++l) {
-    WeightLayer layer;
-    layer.name = fmt::format("layer {}", l + 1);
-    for (const char* symbol : {"0", "{/:Italic s_t}", "{/:Italic s_t}", "{/:Italic s_{t−1}}"}) {
-      layer.key_query_blocks.push_back({symbol, shape.state_dimension});
-      layer.output_value_blocks.push_back({symbol, shape.state_dimension});
+  for (std::size_t l = 0; l < products.size(); ++l) {
+    const std::string name = fmt::format("layer {}", l + 1);
+    if (l == 0 || !deep) figure.layers.push_back(blank);
+    WeightLayer& layer = figure.layers.back();
+    if (!deep) layer.name = name;
+    HeadProducts sum = products[l].front();
+    for (std::size_t h = 1; h < products[l].size(); ++h) {
+      sum.key_query += products[l][h].key_query;
+      sum.output_value += products[l][h].output_value;
     }
-    const LayerOffsets& at = layout.layers[l];
-    Rows key_query = Rows::Zero(d, d);
-    Rows output_value = Rows::Zero(d, d);
-    std::vector<WeightMap> heads;
-    for (Eigen::Index h = 0; h < shape.heads; ++h) {
-      const auto block = [&](Eigen::Index offset) {
-        return Eigen::Map<const Rows>(parameters.data() + offset + h * k * d, k, d);
-      };
-      const Rows output =
-          Eigen::Map<const Rows>(parameters.data() + at.output, d, shape.channels()).middleCols(h * k, k);
-      const Rows one = block(at.key).transpose() * block(at.query);
-      const Rows two = output * block(at.value);
-      key_query += one;
-      output_value += two;
-      heads.push_back(
-          {fmt::format("head {}", h), {one.data(), one.data() + one.size()}, {two.data(), two.data() + two.size()}});
+    layer.maps.push_back(weight_map(deep ? name + ", sum" : "sum over heads", sum));
+    for (std::size_t h = 0; !deep && h < products[l].size(); ++h) {
+      layer.maps.push_back(weight_map(fmt::format("head {}", h), products[l][h]));
     }
-    layer.maps.push_back({"sum over heads",
-                          {key_query.data(), key_query.data() + key_query.size()},
-                          {output_value.data(), output_value.data() + output_value.size()}});
-    layer.maps.insert(layer.maps.end(), heads.begin(), heads.end());
-    figure.layers.push_back(std::move(layer));
   }
   return figure;
 }

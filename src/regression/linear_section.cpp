@@ -46,19 +46,8 @@ void read_initial(const Section& section, LinearPlan& plan) {
 }
 
 LinearDynamics read_one(const Section& section, double last) {
-  LinearDynamics dynamics;
-  dynamics.kind = section.choice("kind", {{"spectral-flow", "attention"}});
-  dynamics.name = section.text("name", dynamics.kind);
-  if (dynamics.is_flow()) {
-    dynamics.stepper = read_stepper(section, last, false);
-  } else {
-    static_cast<void>(section.choice("method", {{"sgd"}}, "sgd"));
-    dynamics.learning_rate = section.number("learning_rate", Sign::positive);
-    dynamics.batch = static_cast<int>(section.integer("batch", 1, largest_context_count, dynamics.batch));
-    dynamics.seeds = read_seeds(section, false);
-    dynamics.evaluation_contexts = static_cast<int>(
-        section.integer("evaluation_contexts", 1, largest_context_count, dynamics.evaluation_contexts));
-  }
+  constexpr int default_batch = 1000;
+  LinearDynamics dynamics{read_reduction_dynamics(section, last, false, default_batch)};
   section.finish();
   return dynamics;
 }
@@ -108,20 +97,7 @@ void resolve(const LinearPlan& plan, TomlText& text) {
   text.put("scale", plan.scale);
   if (plan.preset == "random") text.put("seed", plan.seed);
   text.put("perturbation", plan.perturbation);
-  for (const LinearDynamics& one : plan.dynamics) {
-    text.element("dynamics");
-    text.put("name", one.name);
-    text.put("kind", one.kind);
-    if (one.is_flow()) {
-      resolve_stepper(one.stepper, text);
-      continue;
-    }
-    text.put("method", "sgd");
-    text.put("learning_rate", one.learning_rate);
-    text.put("batch", one.batch);
-    text.put("seeds", one.seeds);
-    text.put("evaluation_contexts", one.evaluation_contexts);
-  }
+  for (const LinearDynamics& one : plan.dynamics) one.resolve(text);
 }
 
 }  // namespace iclflow

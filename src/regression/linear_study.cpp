@@ -56,7 +56,9 @@ class LinearStudy final : public Study {
 
   [[nodiscard]] const std::vector<DynamicsPart>& dynamics() const override { return parts_; }
   [[nodiscard]] std::size_t values_per_sample(std::size_t /*k*/) const override { return dimension() + 6; }
-  void check_times(std::size_t k, const std::vector<double>& times) const override;
+  void check_times(std::size_t k, const std::vector<double>& times) const override {
+    plan_.dynamics.at(k).check_times(times);
+  }
   [[nodiscard]] std::string quantities() const override {
     return fmt::format("\"loss\", \"modes[d]\" with d = 0..{}", dimension() - 1);
   }
@@ -102,12 +104,6 @@ class LinearStudy final : public Study {
   Eigen::VectorXd limit_;
   std::vector<DynamicsPart> parts_;
 };
-
-void LinearStudy::check_times(std::size_t k, const std::vector<double>& times) const {
-  const LinearDynamics& one = plan_.dynamics.at(k);
-  if (one.is_flow()) return;
-  static_cast<void>(sample_steps(times, one.learning_rate));
-}
 
 std::vector<std::string_view> LinearStudy::figures() const {
   if (parts_.empty()) return {};
@@ -384,20 +380,17 @@ LeakageFigure LinearStudy::leakage_figure(const std::vector<DynamicsResult>& res
 
 std::vector<DrawnFigure> LinearStudy::draw(const std::vector<DynamicsResult>& results, const Json& /*summary*/,
                                            const FigureRequest& request) const {
-  std::vector<DynamicsResult> moving;
-  for (const DynamicsResult& result : results) {
-    if (course(result, "loss").times.size() > 1) moving.push_back(result);
-  }
+  const std::vector<DynamicsResult> shown = moving(results);
   std::vector<DrawnFigure> drawn;
   for (const std::string& kind : request.figures) {
-    if (moving.empty()) {
+    if (shown.empty()) {
       drawn.push_back({kind, "", "there are fewer than two samples to draw"});
     } else if (kind == "loss") {
-      drawn.push_back(drawn_figure(kind, loss_figure(moving, request.title), request.folder));
+      drawn.push_back(drawn_figure(kind, loss_figure(shown, request.title), request.folder));
     } else if (kind == "modes") {
-      drawn.push_back(drawn_figure(kind, modes_figure(moving, request.title), request.folder));
+      drawn.push_back(drawn_figure(kind, modes_figure(shown, request.title), request.folder));
     } else {
-      drawn.push_back(drawn_figure(kind, leakage_figure(moving, request.title), request.folder));
+      drawn.push_back(drawn_figure(kind, leakage_figure(shown, request.title), request.folder));
     }
   }
   return drawn;

@@ -1,9 +1,8 @@
 #include "iclflow/regression/loss_ratios.hpp"
 
-#include <cmath>
-
 #include "iclflow/analysis/estimate.hpp"
 #include "iclflow/analysis/late_mean.hpp"
+#include "iclflow/experiment/dynamics_summary.hpp"
 #include "iclflow/spectral/closed_forms.hpp"
 
 namespace iclflow {
@@ -13,9 +12,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 void put(const std::string& key, const std::optional<Estimate>& estimate, bool seeded, Json& json) {
-  const auto or_null = [](const std::optional<double>& value) {
-    return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-  };
   json[key] = estimate ? or_null(estimate->value) : Json(nullptr);
   if (seeded) json[key + "_standard_error"] = estimate ? or_null(estimate->standard_error) : Json(nullptr);
 }

@@ -24,7 +24,8 @@ struct StackModelWeights {
   Eigen::VectorXd parameters;
 };
 
-/// All throw std::invalid_argument for raw tokens, mesa layers and keys of length 1, which products do not describe.
+/// All throw std::invalid_argument for raw tokens; those that make a stack of products also for mesa layers and keys of
+/// length 1, which products do not describe.
 [[nodiscard]] StackProducts head_products(const StackShape& shape, const Eigen::VectorXd& parameters);
 /// The stack with these products: key_dimension = D, W_k = P = I. Layers, clip and mask are those of `shape`.
 [[nodiscard]] StackModelWeights stack_of(const StackShape& shape, const StackProducts& products);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "iclflow/experiment/reduction_section.hpp"
 #include "iclflow/experiment/section.hpp"
 #include "iclflow/experiment/system.hpp"
 #include "iclflow/integrate/ode.hpp"
@@ -12,17 +13,9 @@
 namespace iclflow {
 
 /// One [[dynamics]] of the autoregressive flow.
-struct AutoregressiveDynamics {
-  std::string name;
-  std::string kind;          ///< "spectral-flow" | "attention"
-  StepperOptions stepper{};  ///< spectral-flow
-  double learning_rate = 0.0;
-  bool active_blocks = false;
-  int batch = 200;
-  int evaluation_contexts = 2000;
-  std::vector<std::uint64_t> seeds{};
+struct AutoregressiveDynamics : ReductionDynamics {
+  bool active_blocks = false;  ///< attention: only the two blocks of the reduction are trained
 
-  [[nodiscard]] bool is_flow() const { return kind == "spectral-flow"; }
   [[nodiscard]] DynamicsPart part() const;
 };
 

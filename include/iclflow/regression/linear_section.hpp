@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "iclflow/experiment/reduction_section.hpp"
 #include "iclflow/experiment/section.hpp"
 #include "iclflow/experiment/system.hpp"
 #include "iclflow/integrate/ode.hpp"
@@ -12,16 +13,7 @@
 namespace iclflow {
 
 /// One [[dynamics]] of linear attention.
-struct LinearDynamics {
-  std::string name;
-  std::string kind;          ///< "spectral-flow" | "attention"
-  StepperOptions stepper{};  ///< spectral-flow
-  double learning_rate = 0.0;
-  int batch = 1000;
-  int evaluation_contexts = 2000;
-  std::vector<std::uint64_t> seeds{};
-
-  [[nodiscard]] bool is_flow() const { return kind == "spectral-flow"; }
+struct LinearDynamics : ReductionDynamics {
   [[nodiscard]] DynamicsPart part() const;
 };
 
